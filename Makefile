@@ -1,0 +1,84 @@
+# Everything here needs Python 3.11 or later and make, and nothing else: Node.js comes from a wheel.
+# Environments are built on first use and rebuilt when the files that describe them change.
+#   .venv       the project itself, its tests' tools and peers    requirements/main.txt
+#   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
+#   .envs/node  the official TypeScript SDKs, conformance suite   tests/node/package-lock.json
+# Versions are pinned by those files; 'make lock' refreshes all three from pyproject.toml, requirements/sdk1.in and
+# tests/node/package.json.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := -m pip --quiet --disable-pip-version-check install
+LOCKED = $(PYTHON) requirements/locked.py
+
+# Stamps. .venv has two: the demo needs far less than the tests do.
+DEMO := .venv/.demo
+TEST := .venv/.test
+SDK1 := .envs/sdk1/.stamp
+NODE := .envs/node/.stamp
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test conformance lint types check environments lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+
+demo: $(DEMO) ## run the gateway in front of sample servers
+	$(BIN)/mcp-front-door demo $(ARGS)
+
+test: $(TEST) $(SDK1) $(NODE) ## run the tests (ARGS=... goes to pytest)
+	$(BIN)/python -m pytest $(ARGS)
+
+conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
+	$(BIN)/python tests/conformance/run.py $(ARGS)
+
+lint: $(TEST) ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TEST) ## check types
+	$(BIN)/mypy
+
+check: lint types test conformance ## everything that must pass before a change lands
+
+environments: $(TEST) $(SDK1) $(NODE) ## build every environment
+
+clean: ## remove environments, caches and what runs left behind
+	rm -rf .venv .envs tests/node_modules out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(DEMO): pyproject.toml requirements/main.txt requirements/locked.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) is older than Python 3.11: set PYTHON=")'
+	$(LOCKED) .envs/main.lock $(PYTHON) -m venv .venv
+	$(LOCKED) .envs/main.lock $(BIN)/python $(PIP) -c requirements/main.txt -e '.[demo]'
+	@touch $@
+
+# After $(DEMO), never beside it: both write into one folder.
+$(TEST): $(DEMO)
+	$(LOCKED) .envs/main.lock $(BIN)/python $(PIP) -c requirements/main.txt -e '.[demo,test]'
+	@touch $@
+
+# Order only (after the bar): these two need .venv to be there, not to be unchanged.
+$(SDK1): requirements/sdk1.in requirements/sdk1.txt | $(DEMO)
+	$(LOCKED) .envs/sdk1.lock $(PYTHON) -m venv .envs/sdk1
+	$(LOCKED) .envs/sdk1.lock .envs/sdk1/bin/python $(PIP) -c requirements/sdk1.txt -r requirements/sdk1.in
+	@touch $@
+
+$(NODE): requirements/node_env.py tests/node/package.json tests/node/package-lock.json tests/node/.npmrc requirements/main.txt | $(TEST)
+	$(LOCKED) .envs/node.lock $(BIN)/python requirements/node_env.py .envs/node
+	@touch $@
+
+UV := .envs/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
+	$(PYTHON) -m venv .envs/lock
+	.envs/lock/bin/python $(PIP) uv
+	$(UV) --extra demo --extra test pyproject.toml -o .envs/lock/main.txt
+	$(UV) requirements/sdk1.in -o .envs/lock/sdk1.txt
+	@for name in main sdk1; do \
+	  { sed '/^#/!d' requirements/$$name.txt; cat .envs/lock/$$name.txt; } > .envs/lock/$$name.new && \
+	  mv .envs/lock/$$name.new requirements/$$name.txt || exit 1; \
+	done
+	$(BIN)/python requirements/node_env.py --lock .envs/node

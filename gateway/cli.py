@@ -1,0 +1,213 @@
+"""The command line: `mcp-front-door serve | check | probe | keygen | demo`.
+
+Every error is one line on stderr that names the option or field and the fix; exit codes are in `gateway/exit_codes.py`.
+What the commands do lives elsewhere: this module reads arguments, calls, and turns known errors into lines and codes.
+"""
+
+import argparse
+import asyncio
+import base64
+import importlib.metadata
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NoReturn
+
+from gateway import app, exit_codes
+from gateway.config import ConfigError, for_upstream, json_schema, load
+from gateway.summary import probe_json, probe_lines, settings_lines
+from gateway.upstreams.probe import probe
+from policies import wellformed
+from policies.errors import Fault
+from policies.settings import Settings
+
+DISTRIBUTION: Final = "mcp-front-door"
+DEFAULT_LISTEN: Final = "127.0.0.1:8080"
+DEMO_NEEDS: Final = (2, 3)
+"""The first version of the official SDK (`mcp`) that the demo can run on: the first with both eras."""
+_EXIT_CODES: Final = "exit codes:\n" + "\n".join(f"  {code:<4} {text}" for code, text in exit_codes.MEANINGS.items())
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; the message is one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see: {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        code: int = options.run(options)
+        sys.stdout.flush()  # here, where it can fail in order
+    except UsageError as error:
+        return _fail(str(error), exit_codes.USAGE)
+    except ConfigError as error:
+        return _fail(str(error), exit_codes.USAGE)
+    except app.CannotListen as error:
+        return _fail(str(error), exit_codes.CANNOT_LISTEN)
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:  # `... | head`: nobody reads on, which is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.OK
+    return code
+
+
+def _fail(text: str, code: int) -> int:
+    print(text, file=sys.stderr)
+    return code
+
+
+def _serve(options: argparse.Namespace) -> int:
+    return app.run(_settings(options))
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    if options.config is not None:
+        for option, value in (("--listen", options.listen), ("--era", options.era)):
+            if value is not None:
+                raise UsageError(f"{option}: goes with --upstream only; set it in {options.config}")
+        return load(options.config, os.environ)
+    return for_upstream(options.upstream, options.listen or DEFAULT_LISTEN, options.era or "auto")
+
+
+def _check(options: argparse.Namespace) -> int:
+    if options.schema:
+        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+        return exit_codes.OK
+    settings = load(options.config, os.environ)
+    print(f"{options.config}: OK")
+    for line in settings_lines(settings):
+        print(line)
+    return exit_codes.OK
+
+
+def _probe(options: argparse.Namespace) -> int:
+    try:
+        url = wellformed.upstream_url(options.url)
+    except ValueError as error:
+        raise UsageError(f"URL: {error}") from None
+    headers = dict(_header(text) for text in options.header)
+    try:
+        report = asyncio.run(probe(url, headers=headers, timeout_s=options.timeout))
+    except Fault as fault:
+        where = url.partition("?")[0]  # a query may hold a key
+        return _fail(
+            f"{where}: {fault.message}; check the URL, and whether the server runs", exit_codes.UPSTREAM_FAILED
+        )
+    print(probe_json(report) if options.json else "\n".join(probe_lines(report)))
+    return exit_codes.OK
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise UsageError("--header: must be 'Name: value'")
+    try:
+        return wellformed.header_name(name.strip()), wellformed.header_value(value.strip())
+    except ValueError as error:
+        raise UsageError(f"--header: {name.strip()}: {error}") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0, at most 3600")
+    return seconds
+
+
+def _keygen(options: argparse.Namespace) -> int:
+    key = base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip("=")
+    text = f"{options.id or f'k{datetime.now(UTC):%Y%m%d}'}:{key}"
+    try:
+        wellformed.sealing_key(text)
+    except ValueError:
+        raise UsageError("--id: must be 1 to 16 letters, digits, _ or -") from None
+    print(text)
+    return exit_codes.OK
+
+
+def _demo(options: argparse.Namespace) -> int:
+    major_minor = tuple(int(part) for part in _version("mcp").split(".")[:2] if part.isdigit())
+    if major_minor < DEMO_NEEDS:
+        return _fail('demo needs the extra: pip install "mcp-front-door[demo]"', exit_codes.USAGE)
+    command = [sys.executable, "-P", "-m", "gateway.demo"]  # -P: not a folder that happens to be named gateway
+    command += ["--listen", options.listen] if options.listen else []
+    command += ["--once"] if options.once else []
+    sys.stdout.flush()
+    if sys.platform == "win32":  # where exec returns to the shell at once
+        return subprocess.run(command, check=False).returncode  # noqa: S603 -- our own module; it alone imports the SDK
+    return os.execv(sys.executable, command)  # noqa: S606 -- as above
+
+
+def _version(distribution: str) -> str:
+    """The installed version of a distribution, empty where there is none."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=DISTRIBUTION,
+        description="A gateway in front of MCP servers that speaks both eras of the protocol.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{DISTRIBUTION} {_version(DISTRIBUTION) or 'unknown'}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, about: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=about,
+            description=f"{about[0].upper()}{about[1:]}.",
+            epilog=_EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    serve = command("serve", "run the gateway until SIGTERM or Ctrl-C")
+    source = serve.add_mutually_exclusive_group(required=True)
+    source.add_argument("-c", "--config", type=Path, metavar="FILE", help="configuration file (YAML)")
+    source.add_argument("--upstream", metavar="URL", help="serve this one MCP server at /mcp, without a file")
+    serve.add_argument("--listen", metavar="HOST:PORT", help=f"with --upstream (default {DEFAULT_LISTEN}; port 0: any)")
+    serve.add_argument("--era", choices=["auto", "modern", "legacy"], help="with --upstream (default auto: found out)")
+    serve.set_defaults(run=_serve)
+
+    check = command("check", "say whether a configuration file is right, and what it makes of requests")
+    what = check.add_mutually_exclusive_group(required=True)
+    what.add_argument("-c", "--config", type=Path, metavar="FILE", help="configuration file (YAML)")
+    what.add_argument("--schema", action="store_true", help="print the JSON Schema of the file instead")
+    check.set_defaults(run=_check)
+
+    ask = command("probe", "find out what an MCP server speaks: eras, versions, capabilities, extensions")
+    ask.add_argument("url", metavar="URL", help="its MCP endpoint, for example http://127.0.0.1:9000/mcp")
+    ask.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help="send this as well")
+    ask.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=5.0, help="for each request (default 5)")
+    ask.add_argument("--json", action="store_true", help="print JSON")
+    ask.set_defaults(run=_probe)
+
+    keygen = command("keygen", "make a sealing key for the keys of a configuration file")
+    keygen.add_argument("--id", metavar="ID", help="its id, different for each key (default: k and today's date)")
+    keygen.set_defaults(run=_keygen)
+
+    demo = command("demo", "run the gateway before two sample servers, show all four pairings, then serve")
+    demo.add_argument(
+        "--listen", metavar="HOST:PORT", help=f"(default {DEFAULT_LISTEN}, or any port where it is taken)"
+    )
+    demo.add_argument("--once", action="store_true", help="end after the pairings instead of serving")
+    demo.set_defaults(run=_demo)
+    return parser

@@ -1,0 +1,94 @@
+"""Loads the operator's configuration file into `Settings`, or says in one line each what is wrong and how to mend it.
+
+The file is YAML with `${NAME}` and `file:PATH` placeholders (`gateway/placeholders.py`). What may be configured is
+decided by `policies/settings.py`; nothing here knows what a setting does.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from gateway.config_errors import dotted, problems
+from gateway.placeholders import fill
+from gateway.yaml_file import YamlError, parse
+from policies.settings import Settings
+
+SINGLE_UPSTREAM: Final = "upstream"
+"""The name of the only upstream where it was given on the command line."""
+SINGLE_PATH: Final = "/mcp"
+_OPTIONS: Final[Mapping[tuple[str | int, ...], str]] = {
+    ("listen",): "--listen",
+    ("upstreams", SINGLE_UPSTREAM, "url"): "--upstream",
+    ("upstreams", SINGLE_UPSTREAM, "era"): "--era",
+}
+
+
+class ConfigError(Exception):
+    """A configuration that can't be served. `lines` has one problem each: `FILE: FIELD: what is wrong; what to do`."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(lines)
+        super().__init__("\n".join(self.lines))
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings in the file at `path`, its variables taken from `environ`. Raises `ConfigError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([f"{path}: can't be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise ConfigError([f"{path}: is not UTF-8 text; save it as UTF-8"]) from None
+    try:
+        document = parse(text)
+    except YamlError as error:
+        raise ConfigError([f"{path}: {error}"]) from None
+    if not isinstance(document, dict):
+        what = "is empty" if document is None else "is no mapping"
+        raise ConfigError([f"{path}: {what}; write at least upstreams: and routes: (see docs/configuration.md)"])
+    filled = fill(document, environ, path.parent)
+    found = list(filled.problems)
+    unfilled = {place for place, _ in found}
+    try:
+        settings = Settings.model_validate(filled.value)
+    except ValidationError as error:
+        faults = problems(error, filled.origins, filled.value)
+        found += [(place, message) for place, message in faults if place not in unfilled]
+    if found:
+        raise ConfigError(f"{path}: {dotted(place)}: {message}" for place, message in found)
+    return settings
+
+
+def for_upstream(url: str, listen: str, era: str) -> Settings:
+    """Settings that serve one upstream at `/mcp`. Raises `ConfigError`, whose lines name the option."""
+    document = {
+        "listen": listen,
+        "upstreams": {SINGLE_UPSTREAM: {"url": url, "era": era}},
+        "routes": [{"path": SINGLE_PATH, "upstream": SINGLE_UPSTREAM}],
+    }
+    try:
+        return Settings.model_validate(document)
+    except ValidationError as error:
+        found = problems(error, {}, document)
+        raise ConfigError(f"{_OPTIONS.get(place, dotted(place))}: {message}" for place, message in found) from None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the configuration file, for editors and other tools."""
+    schema = Settings.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_with_placeholders(schema)}
+
+
+def _with_placeholders(schema: Any) -> Any:
+    """`schema` in which a number, boolean or choice may be a placeholder, which is filled before it is checked."""
+    if isinstance(schema, list):
+        return [_with_placeholders(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _with_placeholders(entry) for key, entry in schema.items()}
+    if schema.get("type") in {"integer", "number", "boolean"} or "enum" in schema:
+        about = {key: schema.pop(key) for key in ("title", "description", "default") if key in schema}
+        return {**about, "anyOf": [schema, {"type": "string", "pattern": r"^\$\{"}]}
+    return schema

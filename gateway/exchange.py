@@ -1,0 +1,240 @@
+"""One request, from its start to its last event.
+
+An `Exchange` is a numbered log of events, written by the upstream's connector alone, and the client's inputs on the
+way back. Fronts attach to it at a cursor, so that it is at once the answer, the stream, and what `Last-Event-ID`
+replays. The task in it runs the connector's leg; whoever started the exchange decides with `cancel` whether losing the
+client ends it. Era, method and profile are not known here: they are values in the call and in its connector.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from policies.delivery import Addressee
+from policies.errors import Fault, GatewayFault
+from policies.exchange import Ask, Call, Cancelled, Event, Fail, Reply, Withdraw, is_last
+from policies.mcp import INTERNAL_ERROR
+
+log = logging.getLogger(__name__)
+
+MAX_EVENTS = 10_000
+"""Events kept for one exchange: a chatty tool sends hundreds, and a client that lags further loses the oldest."""
+
+
+class Exchange:
+    """`read(cursor)` may be called by several at once. Nothing follows the last event, whatever the connector emits."""
+
+    def __init__(self, call: Call) -> None:
+        self.id = secrets.token_hex(8)
+        self.call = call
+        self._events: list[Event] = []
+        self._dropped = 0
+        self._grown = asyncio.Event()
+        self._asks: dict[str, asyncio.Future[Reply]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.ended = False
+        self.on_end: Callable[[], None] = lambda: None
+
+    # what a connector writes
+
+    def emit(self, event: Event) -> None:
+        """Appends `event`, unless the exchange has ended: exactly one last event reaches the client."""
+        if self.ended:
+            return
+        self.ended = is_last(event)
+        self._events.append(event)
+        if len(self._events) > MAX_EVENTS:
+            self._dropped += 1
+            self._events.pop(0)
+        self._grown.set()
+        self._grown = asyncio.Event()  # readers that wait hold the old one
+        if self.ended:
+            for future in self._asks.values():
+                future.cancel()
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Emits `ask` and waits for the client's reply. Cancelled when the exchange ends first."""
+        future = self._asks.setdefault(ask.key, asyncio.get_running_loop().create_future())
+        self.emit(ask)
+        try:
+            return await future
+        finally:
+            self._asks.pop(ask.key, None)
+
+    def withdraw(self, withdraw: Withdraw) -> None:
+        """The upstream no longer waits: the client is told, and a late reply is dropped."""
+        future = self._asks.pop(withdraw.key, None)
+        if future is not None:
+            future.cancel()
+            self.emit(withdraw)
+
+    # what a front does
+
+    def start(self, leg: Callable[[Call, "Exchange"], Awaitable[None]]) -> None:
+        """Runs the connector's leg in a task of its own until it has emitted the last event."""
+        self._task = asyncio.create_task(self._run(leg), name=f"exchange {self.id}")
+
+    async def read(self, after: int = 0) -> list[tuple[int, Event]]:
+        """The events after the cursor, numbered from 1; waits until there is one. Empty: the last one is read.
+
+        Cancel-safe. A reader that lags by more than `MAX_EVENTS` loses the oldest."""
+        while True:
+            first = max(after, self._dropped)
+            found = self._events[first - self._dropped :]
+            if found or self.ended:
+                return list(enumerate(found, first + 1))
+            await self._grown.wait()
+
+    def reply(self, reply: Reply) -> bool:
+        """Delivers the client's answer to an ask, once; whether anybody was waiting for it."""
+        future = self._asks.get(reply.key)
+        if future is None or future.done():
+            return False
+        future.set_result(reply)
+        return True
+
+    def cancel(self) -> None:
+        """The client called it off: the leg is cancelled, which tells the upstream; nothing more is delivered."""
+        self.emit(Cancelled())
+        if self._task is not None:
+            self._task.cancel()
+
+    async def finished(self) -> None:
+        """Waits until the leg has let go of everything."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _run(self, leg: Callable[[Call, "Exchange"], Awaitable[None]]) -> None:
+        try:
+            await leg(self.call, self)
+            self.emit(Fail(INTERNAL_ERROR, "the upstream ended without an answer", http=502))
+        except Fault as fault:
+            self.emit(Fail(fault.code, fault.message, fault.data, fault.http, headers=fault.headers))
+        except asyncio.CancelledError:
+            self.emit(Cancelled())
+        except Exception:  # a task root: whatever it is, the client gets an answer and the log an id
+            log.exception("exchange %s failed", self.id)
+            self.emit(Fail(INTERNAL_ERROR, f"internal error {self.id}", http=500))
+        finally:
+            self.on_end()
+
+
+@dataclass(slots=True)
+class _Kept:
+    exchange: Exchange
+    session: str
+    to: Addressee
+    watchers: int = 0
+    expiry: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True)
+class Exchanges:
+    """The exchanges of legacy sessions in this process: for cancels, replies and resumption.
+
+    A finished one, or a listen stream that nobody reads, is kept for `resume_ttl_s`.
+    """
+
+    resume_ttl_s: float
+    max_per_session: int = 256
+    _kept: dict[str, _Kept] = field(default_factory=dict)
+    _by_session: dict[str, list[str]] = field(default_factory=dict)
+    _standalone: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, exchange: Exchange, session: str, to: Addressee, *, standalone: bool = False) -> None:
+        """Remembers an exchange of `session`. A second standalone stream supersedes the first."""
+        if standalone:
+            earlier = self._standalone.get(session)
+            if earlier is not None:
+                self._drop(earlier)
+            self._standalone[session] = exchange.id
+        ids = self._by_session.setdefault(session, [])
+        if len(ids) >= self.max_per_session:
+            self._make_room(ids)
+        self._kept[exchange.id] = _Kept(exchange, session, to)
+        ids.append(exchange.id)
+        exchange.on_end = lambda: self._expire_later(exchange.id)
+
+    def find(self, session: str, exchange_id: str) -> Exchange | None:
+        """The exchange, if it is one of this session's."""
+        kept = self._kept.get(exchange_id)
+        return kept.exchange if kept is not None and kept.session == session else None
+
+    def addressee(self, exchange: Exchange) -> Addressee:
+        """Whom a kept exchange answers."""
+        return self._kept[exchange.id].to
+
+    def cancel(self, session: str, request: str | int) -> bool:
+        """Cancels the running call that the client knows as `request`; the youngest where it used an id twice."""
+        for exchange_id in reversed(self._by_session.get(session, [])):
+            kept = self._kept[exchange_id]
+            known = kept.to.id
+            if type(known) is type(request) and known == request and not kept.exchange.ended:
+                kept.exchange.cancel()
+                return True
+        return False
+
+    def watch(self, exchange: Exchange) -> None:
+        """A client reads it: it does not expire meanwhile."""
+        kept = self._kept.get(exchange.id)
+        if kept is not None:
+            kept.watchers += 1
+            if kept.expiry is not None:
+                kept.expiry.cancel()
+
+    def unwatch(self, exchange: Exchange, abandon: bool = False) -> None:
+        """A client no longer reads it. `abandon`: a stream without an answer is ended if nobody comes back."""
+        kept = self._kept.get(exchange.id)
+        if kept is None:
+            return
+        kept.watchers -= 1
+        if kept.watchers == 0 and (exchange.ended or abandon):
+            self._expire_later(exchange.id)
+
+    def end_session(self, session: str) -> None:
+        """Cancels and forgets everything of a session."""
+        for exchange_id in list(self._by_session.get(session, ())):
+            self._drop(exchange_id)
+
+    async def close(self) -> None:
+        """Cancels everything and waits for the legs to let go."""
+        exchanges = [kept.exchange for kept in self._kept.values()]
+        for session in list(self._by_session):
+            self.end_session(session)
+        for exchange in exchanges:
+            await exchange.finished()
+
+    def _expire_later(self, exchange_id: str) -> None:
+        kept = self._kept.get(exchange_id)
+        if kept is None or kept.watchers:
+            return
+        if kept.expiry is not None:
+            kept.expiry.cancel()
+        kept.expiry = asyncio.get_running_loop().call_later(self.resume_ttl_s, self._drop, exchange_id)
+
+    def _drop(self, exchange_id: str) -> None:
+        kept = self._kept.pop(exchange_id, None)
+        if kept is None:
+            return
+        if kept.expiry is not None:
+            kept.expiry.cancel()
+        if self._standalone.get(kept.session) == exchange_id:
+            del self._standalone[kept.session]
+        ids = self._by_session[kept.session]
+        ids.remove(exchange_id)
+        if not ids:
+            del self._by_session[kept.session]
+        if not kept.exchange.ended:
+            kept.exchange.cancel()
+
+    def _make_room(self, ids: list[str]) -> None:
+        """Drops the oldest finished exchange; running ones are not touched."""
+        for exchange_id in ids:
+            if self._kept[exchange_id].exchange.ended and not self._kept[exchange_id].watchers:
+                return self._drop(exchange_id)
+        raise GatewayFault(f"this session has {self.max_per_session} calls in flight; wait for one to end", http=429)

@@ -1,0 +1,93 @@
+"""The answer to a batch: every element's messages on one stream, or the final ones as one array.
+
+Specification: 2025-03-26 basic/transports. The elements run side by side; one that is cancelled gets no answer.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gateway.exchange import Exchange
+from gateway.front import reply
+from gateway.front.drive import refuse
+from gateway.front.service import Service
+from policies.admission import Acceptance
+from policies.delivery import Addressee, Message, deliver
+from policies.exchange import Ask
+
+Started = Message | tuple[Exchange, Addressee]
+
+
+async def drive_batch(
+    service: Service, request: web.BaseRequest, started: Sequence[Started], accept: Acceptance
+) -> web.StreamResponse:
+    """202 where nothing is to be answered. Elements that are not under way yet answer at once."""
+    if not started:
+        return reply.accepted()
+    out: asyncio.Queue[Message | None] = asyncio.Queue()
+    readers = [asyncio.create_task(_read(one, out, accept.sse)) for one in started]
+    for one in started:
+        if not isinstance(one, Message):
+            service.exchanges.watch(one[0])
+    try:
+        if all(isinstance(one, Message) for one in started) and accept.json:
+            return reply.json(_array([one.raw for one in started if isinstance(one, Message)]))
+        if accept.sse:
+            return await _stream(service, request, out, len(readers))
+        await asyncio.wait(readers)
+        final = [message.raw for message in _drained(out) if message.last]
+        return reply.json(_array(final)) if final else reply.accepted()
+    finally:
+        for reader in readers:
+            reader.cancel()
+        for one in started:
+            if not isinstance(one, Message):
+                service.exchanges.unwatch(one[0])
+
+
+async def _read(one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
+    """Puts the element's messages into `out`, and None at its end."""
+    if isinstance(one, Message):
+        out.put_nowait(one)
+        out.put_nowait(None)
+        return
+    exchange, to = one
+    cursor = 0
+    while items := await exchange.read(cursor):
+        cursor = items[-1][0]
+        for _, event in items:
+            if isinstance(event, Ask) and not can_ask:
+                refuse(exchange, event)
+                continue
+            message = deliver(event, to)
+            if message is not None:
+                out.put_nowait(message)
+    out.put_nowait(None)
+
+
+async def _stream(
+    service: Service, request: web.BaseRequest, out: "asyncio.Queue[Message | None]", running: int
+) -> web.StreamResponse:
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    await stream.open()
+    while running:
+        message = await stream.waiting(out.get())
+        if message is None:
+            running -= 1
+        else:
+            await stream.event(message.raw)
+    return await stream.end()
+
+
+def _drained(out: "asyncio.Queue[Message | None]") -> list[Message]:
+    messages = []
+    while not out.empty():
+        message = out.get_nowait()
+        if message is not None:
+            messages.append(message)
+    return messages
+
+
+def _array(messages: Sequence[bytes]) -> bytes:
+    return b"[" + b",".join(messages) + b"]"

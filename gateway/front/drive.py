@@ -1,0 +1,167 @@
+"""Writes an exchange to a client: JSON where the last event is the first, an event stream where something precedes it.
+
+Specification: 2026-07-28 and 2025-11-25 basic/transports. Losing the client cancels a modern call (the closed stream is
+the cancel); a legacy one goes on, and its stream can be resumed.
+"""
+
+import asyncio
+
+from aiohttp import web
+
+from gateway.exchange import Exchange
+from gateway.front import reply
+from gateway.front.service import Service
+from policies.admission import Acceptance
+from policies.delivery import Addressee, deliver
+from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
+from policies.mcp import METHOD_NOT_FOUND, at_least
+
+FIRST_S = 0.05
+"""How long a legacy call may take before its stream is opened: most answers come sooner and are plain JSON, and an
+error's status does not matter in a session."""
+
+OPEN_S = 5.0
+"""How long a standalone stream waits for the upstream to open its side. After that the client gets its stream all the
+same: what comes later is delivered."""
+
+RETRY_MS = 1000
+"""What a legacy client is told to wait before it resumes a stream."""
+
+
+async def drive_modern(
+    service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance
+) -> web.StreamResponse:
+    """Until the last event, or until the client goes, which cancels the exchange."""
+    keep_alive_s = service.settings.streams.keep_alive_s
+    stream = reply.Stream(request, keep_alive_s)
+    cursor = 0
+    try:
+        while items := await _next(exchange, cursor, stream, keep_alive_s if accept.sse else None):
+            cursor = items[-1][0]
+            for _, event in items:
+                if isinstance(event, Ask):
+                    refuse(exchange, event)
+                    continue
+                message = deliver(event, to)
+                if message is None:
+                    continue
+                if message.last and stream.response is None and accept.json:
+                    return reply.final(message, in_session=False)
+                if accept.sse:
+                    await stream.event(message.raw)
+        return await stream.end()
+    finally:
+        if not exchange.ended:
+            exchange.cancel()
+
+
+async def drive_legacy(
+    service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance
+) -> web.StreamResponse:
+    """The answer to a legacy client's POST. A client that goes leaves the call running."""
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    service.exchanges.watch(exchange)
+    try:
+        if not accept.sse:
+            return await _collect(exchange, to)
+        first = await _within(FIRST_S, exchange) if accept.json else []
+        if len(first) == 1 and is_last(first[0][1]):
+            return _final(first[0][1], to)
+        return await _write(exchange, to, stream, 0)
+    finally:
+        service.exchanges.unwatch(exchange)
+
+
+async def drive_standalone(
+    service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee
+) -> web.StreamResponse:
+    """A legacy client's GET stream: a status of its own where the upstream refuses one."""
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    service.exchanges.watch(exchange)
+    try:
+        first = await _within(OPEN_S, exchange)
+        refused = first[0][1] if first else Opened()
+        if isinstance(refused, Fail):
+            message = deliver(refused, to)
+            assert message is not None
+            return reply.refused_stream(message)
+        return await _write(exchange, to, stream, 0)
+    finally:
+        service.exchanges.unwatch(exchange, abandon=True)
+
+
+async def resume(
+    service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, cursor: int
+) -> web.StreamResponse:
+    """The rest of the stream that `Last-Event-ID` names, and never another's."""
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    service.exchanges.watch(exchange)
+    try:
+        return await _write(exchange, to, stream, cursor)
+    finally:
+        service.exchanges.unwatch(exchange, abandon=to.id is None)
+
+
+def refuse(exchange: Exchange, ask: Ask) -> None:
+    """Answers an ask that cannot be put to this client, so that the upstream does not wait for ever."""
+    exchange.reply(Reply(ask.key, error={"code": METHOD_NOT_FOUND, "message": "this client cannot be asked here"}))
+
+
+async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after: int) -> web.StreamResponse:
+    """Everything after the cursor, each event with the id at which it can be resumed."""
+    cursor = after
+    await stream.open()
+    if cursor == 0 and _primes(to.dialect):
+        await stream.event(b"", f"{exchange.id}.0", RETRY_MS)
+    while items := await stream.waiting(exchange.read(cursor)):
+        for cursor, event in items:
+            message = deliver(event, to)
+            if message is not None:
+                await stream.event(message.raw, f"{exchange.id}.{cursor}")
+    return await stream.end()
+
+
+async def _collect(exchange: Exchange, to: Addressee) -> web.StreamResponse:
+    """For a client that reads only JSON: the final response; what came before it is not sent, and asks are refused."""
+    cursor = 0
+    while items := await exchange.read(cursor):
+        cursor = items[-1][0]
+        for _, event in items:
+            if isinstance(event, Ask):
+                refuse(exchange, event)
+            elif is_last(event):
+                return _final(event, to)
+    return reply.accepted()
+
+
+def _final(event: Event, to: Addressee) -> web.Response:
+    """The last event as a JSON answer; a cancelled call has none, and its POST is merely accepted."""
+    message = deliver(event, to)
+    return reply.accepted() if message is None else reply.final(message, in_session=True)
+
+
+async def _within(seconds: float, exchange: Exchange) -> list[tuple[int, Event]]:
+    """The first events, empty where none comes in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await exchange.read(0)
+    except TimeoutError:
+        return []
+
+
+async def _next(
+    exchange: Exchange, cursor: int, stream: reply.Stream, open_after_s: float | None
+) -> list[tuple[int, Event]]:
+    """The next events. A stream that may be opened is, after `open_after_s` without one."""
+    if stream.response is None and open_after_s is not None:
+        try:
+            async with asyncio.timeout(open_after_s):
+                return await exchange.read(cursor)
+        except TimeoutError:
+            await stream.open()
+    return await stream.waiting(exchange.read(cursor))
+
+
+def _primes(dialect: Dialect) -> bool:
+    """Priming events and `retry` are new in 2025-11-25; earlier TypeScript clients cannot read an empty one."""
+    return at_least(dialect.version, "2025-11-25")

@@ -1,0 +1,301 @@
+"""Requests of legacy clients: sessions, calls, answers to asks, the standalone stream and its resumption.
+
+Specification: 2025-11-25 basic/lifecycle and basic/transports, and the revisions before it. In a live session every
+JSON-RPC error that answers a request is HTTP 200.
+"""
+
+import secrets
+import time
+from dataclasses import replace
+
+from aiohttp import web
+
+from gateway.exchange import Exchange
+from gateway.front import reply
+from gateway.front.batch import drive_batch
+from gateway.front.drive import drive_legacy, drive_standalone, resume
+from gateway.front.service import Service
+from gateway.upstreams.legacy import LegacyConnector
+from gateway.upstreams.pool import Upstream
+from policies import jsonrpc, routing, session
+from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
+from policies.delivery import Addressee, Message, error
+from policies.errors import ClientFault, Fault, GatewayFault, Rejection, SessionGone
+from policies.exchange import Call, Dialect, FrontSession, Reply
+from policies.mcp import (
+    CANCELLED,
+    HEADER_LAST_EVENT,
+    HEADER_SESSION,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LATEST_LEGACY,
+    LEGACY_VERSIONS,
+    LISTEN,
+    LOG_LEVELS,
+    META_LOG_LEVEL,
+    META_PROGRESS_TOKEN,
+    META_SERVER_INFO,
+    META_SUBSCRIPTION_ID,
+    META_VERSION,
+    METHOD_NOT_FOUND,
+    Json,
+)
+from policies.translation import subscriptions
+from policies.translation.discover import Description, client_capabilities, initialize_result
+
+DESCRIBE_S = 10.0
+"""How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
+
+_OWN_META = frozenset({META_VERSION, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID, META_SERVER_INFO})
+_BATCHES = "2025-03-26"
+_NO_SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
+
+
+async def serve(
+    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]
+) -> web.StreamResponse:
+    """Answers one POST of a legacy client."""
+    if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+        return await _initialize(service, request, head, message)
+    owner = await owner_of(service, request, head)
+    if isinstance(owner, Rejection):
+        return reply.rejected(owner, message.id if isinstance(message, jsonrpc.Request) else None)
+    if isinstance(message, list):
+        return await _batch(service, request, head, owner, message)
+    if isinstance(message, jsonrpc.Request):
+        return await _request(service, request, head, owner, message)
+    await take(service, request, head, owner, message)
+    return reply.accepted()
+
+
+async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> FrontSession | Rejection:
+    """The session of this request: 400 without a token or with an unknown version, 404 for any token that is not
+    this caller's live one."""
+    token = request.headers.get(HEADER_SESSION)
+    if token is None:
+        return Rejection(INVALID_REQUEST, f"{HEADER_SESSION} is missing; start with initialize", http=400)
+    found = await service.session(head.route, token, service.principal(head.route, request.headers))
+    return legacy_version(head.version) or found
+
+
+async def take(
+    service: Service,
+    request: web.BaseRequest,
+    head: Head,
+    owner: FrontSession,
+    message: jsonrpc.Notification | jsonrpc.Response,
+) -> None:
+    """A notification, or the client's answer to an ask: handed on once, and dropped quietly where nobody waits."""
+    if isinstance(message, jsonrpc.Response):
+        exchange_id, _, key = str(message.id).partition(".")
+        exchange = service.exchanges.find(owner.id, exchange_id)
+        if exchange is not None:
+            exchange.reply(Reply(key, message.result, message.error))
+        return
+    if message.method == CANCELLED:
+        request_id = message.params.get("requestId")
+        if isinstance(request_id, str | int):
+            service.exchanges.cancel(owner.id, request_id)
+        return
+    upstream = service.upstream_for(head.route, message.method, message.params, {})
+    connector = await upstream.connector("legacy")
+    if isinstance(connector, LegacyConnector):
+        call = call_of(service, request, upstream, owner, message.method, message.params)
+        call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
+        try:
+            await connector.notify(call, owner)
+        except SessionGone:
+            await service.end_session(owner)
+            raise
+        except Fault:
+            return  # a notification has no answer, and the next request will say what is wrong
+
+
+async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+    """GET: the standalone stream, or with `Last-Event-ID` the rest of the stream that it names."""
+    owner = await owner_of(service, request, head)
+    if isinstance(owner, Rejection):
+        return reply.rejected(owner)
+    last = request.headers.get(HEADER_LAST_EVENT)
+    if last is not None:
+        return await _resume(service, request, owner, last)
+    upstream = service.upstream_for(head.route, LISTEN, {}, {})
+    params: Json = {"notifications": subscriptions.everything()}
+    exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
+    to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
+    service.exchanges.keep(exchange, owner.id, to, standalone=True)
+    exchange.start(upstream.leg)
+    return await drive_standalone(service, request, exchange, to)
+
+
+async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+    """DELETE: the session ends here and at its upstreams; the token is dead from now on."""
+    owner = await owner_of(service, request, head)
+    if isinstance(owner, Rejection):
+        return reply.rejected(owner)
+    await service.end_session(owner)
+    for name in owner.upstreams:
+        upstream = service.upstreams[name]
+        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
+    return web.Response(status=200)
+
+
+async def _initialize(
+    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
+) -> web.StreamResponse:
+    try:
+        opened = await _open(service, request, head, message)
+        token = service.seal(opened[0])
+    except Fault as fault:
+        return reply.rejected(fault.rejection(), message.id)
+    result = Message(jsonrpc.response(message.id, opened[1]), last=True)
+    return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
+
+
+async def _open(
+    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
+) -> tuple[FrontSession, Json]:
+    """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
+    asked, declared = message.params.get("protocolVersion"), message.params.get("capabilities")
+    info = message.params.get("clientInfo")
+    if not isinstance(asked, str) or not isinstance(declared, dict) or not isinstance(info, dict):
+        raise ClientFault(
+            "initialize needs params.protocolVersion (string), params.capabilities and params.clientInfo (objects)",
+            code=INVALID_PARAMS,
+            http=400,
+        )
+    if service.draining:
+        raise GatewayFault("shutting down; connect again")
+    version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
+    upstream = service.upstream_for(head.route, "initialize", message.params, {})
+    now_s = int(time.time())
+    opened = FrontSession(
+        secrets.token_hex(12),
+        session.route_key(head.route),
+        version,
+        session.bounded_info(info),
+        declared,
+        service.principal(head.route, request.headers),
+        now_s,
+        now_s + service.settings.sessions.ttl_s,
+    )
+    connector = await upstream.connector("legacy")
+    if isinstance(connector, LegacyConnector):
+        effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
+        forwarded = service.forwarded(upstream, request.headers)
+        inner, description = await connector.sessions.open(effective, info, version, forwarded)
+        opened = replace(opened, upstreams={upstream.name: inner})
+    else:
+        described = await upstream.describe(DESCRIBE_S)
+        description = described[0] if described is not None else Description(connector.dialect)
+    return opened, initialize_result(description, version, routing.synthesised_info(head.route))
+
+
+async def _request(
+    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+) -> web.StreamResponse:
+    try:
+        started = await start(service, request, head, owner, message)
+    except Fault as fault:
+        return reply.final(error(fault.rejection(), message.id), in_session=True)
+    if isinstance(started, Message):
+        return await _single(request, started, head.accept)
+    exchange, to = started
+    return await drive_legacy(service, request, exchange, to, head.accept)
+
+
+async def start(
+    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+) -> Message | tuple[Exchange, Addressee]:
+    """What answers a request: a message that is at hand, or an exchange that has been started for it."""
+    if message.method == "ping":
+        return Message(jsonrpc.response(message.id, {}), last=True)
+    upstream = service.upstream_for(head.route, message.method, message.params, {})
+    connector = await upstream.connector("legacy")
+    call = call_of(service, request, upstream, owner, message.method, message.params)
+    if connector.dialect.era == "modern":
+        if message.method == "logging/setLevel":
+            return await _set_level(service, owner, message)
+        if message.method in _NO_SUBSCRIPTIONS:
+            return error(Rejection(METHOD_NOT_FOUND, f"{message.method} is not offered here"), message.id)
+        level = await service.store.get(f"level:{owner.id}")
+        call = replace(call, log_level=level.decode() if level is not None else None)
+    exchange = Exchange(call)
+    token = progress_token(meta_of(message.params))
+    to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id)
+    service.exchanges.keep(exchange, owner.id, to)
+    exchange.start(upstream.leg)
+    return exchange, to
+
+
+def call_of(
+    service: Service, request: web.BaseRequest, upstream: Upstream, owner: FrontSession, method: str, params: Json
+) -> Call:
+    meta = meta_of(params)
+    return Call(
+        method,
+        {k: v for k, v in params.items() if k != "_meta"},
+        {k: v for k, v in meta.items() if k not in _OWN_META},
+        owner.capabilities,
+        owner.client_info,
+        owner.principal,
+        Dialect("legacy", owner.version),
+        wants_progress=progress_token(meta) is not None,
+        owner=owner,
+        forwarded=service.forwarded(upstream, request.headers),
+    )
+
+
+async def _set_level(service: Service, owner: FrontSession, message: jsonrpc.Request) -> Message:
+    level = message.params.get("level")
+    if level not in LOG_LEVELS:
+        why = Rejection(INVALID_PARAMS, f"params.level is none of {', '.join(LOG_LEVELS)}")
+        return error(why, message.id)
+    await service.store.set(f"level:{owner.id}", str(level).encode(), service.settings.sessions.ttl_s)
+    return Message(jsonrpc.response(message.id, {}), last=True)
+
+
+async def _batch(
+    service: Service,
+    request: web.BaseRequest,
+    head: Head,
+    owner: FrontSession,
+    messages: list[jsonrpc.Message | Rejection],
+) -> web.StreamResponse:
+    """Batches exist in 2025-03-26 alone. Each element is judged and run as if it had come by itself."""
+    limit = service.settings.limits.max_batch
+    if owner.version != _BATCHES:
+        return reply.rejected(Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST"))
+    if len(messages) > limit:
+        return reply.rejected(Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages"))
+    started: list[Message | tuple[Exchange, Addressee]] = []
+    for message in messages:
+        match message:
+            case Rejection():
+                started.append(error(message, None))
+            case jsonrpc.Request(method="initialize"):
+                started.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
+            case jsonrpc.Request():
+                try:
+                    started.append(await start(service, request, head, owner, message))
+                except Fault as fault:
+                    started.append(error(fault.rejection(), message.id))
+            case _:
+                await take(service, request, head, owner, message)
+    return await drive_batch(service, request, started, head.accept)
+
+
+async def _resume(service: Service, request: web.BaseRequest, owner: FrontSession, last: str) -> web.StreamResponse:
+    exchange_id, _, number = last.rpartition(".")
+    exchange = service.exchanges.find(owner.id, exchange_id)
+    if exchange is None or not (number.isascii() and number.isdigit()):
+        return reply.rejected(
+            Rejection(INVALID_REQUEST, f"{HEADER_LAST_EVENT} names no stream that can be resumed", http=400)
+        )
+    return await resume(service, request, exchange, service.exchanges.addressee(exchange), int(number))
+
+
+async def _single(request: web.BaseRequest, message: Message, accept: Acceptance) -> web.StreamResponse:
+    if accept.json:
+        return reply.final(message, in_session=True)
+    return await reply.single(request, message, accept)

@@ -1,0 +1,149 @@
+"""The only writer to clients: JSON, event streams and errors; the one place that turns exceptions into wire.
+
+Specification: 2026-07-28 and 2025-11-25 basic/transports. Statuses come from `policies/errors.py`.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from aiohttp import web
+
+from policies import sse
+from policies.admission import Acceptance
+from policies.delivery import Message, error
+from policies.errors import Fault, Rejection
+from policies.exchange import RequestId
+from policies.mcp import INTERNAL_ERROR
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_STREAM_HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-cache, no-transform",
+    "X-Accel-Buffering": "no",  # streamable-http, Receiving Messages: nginx must not hold events back
+}
+
+
+def json(raw: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(body=raw, status=status, content_type="application/json", headers=headers)
+
+
+def accepted() -> web.Response:
+    """202 with no body: a notification or a response was taken."""
+    return web.Response(status=202)
+
+
+def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.Response:
+    """An error response with the status of the rejection itself."""
+    return json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
+
+
+def final(message: Message, *, in_session: bool) -> web.Response:
+    """The last message of an exchange as one JSON answer. In a live legacy session a JSON-RPC error is HTTP 200: some
+    clients take any other status for the end of their transport. 404 means only that the session is gone."""
+    rejection = message.rejection
+    if rejection is None:
+        return json(message.raw)
+    status = rejection.status
+    if in_session:
+        status = rejection.http if rejection.http in (401, 403, 404, 413) else 200
+    return json(message.raw, status, dict(rejection.headers))
+
+
+async def single(request: web.BaseRequest, message: Message, accept: Acceptance, **headers: str) -> web.StreamResponse:
+    """One message that is at hand, in the form the client reads."""
+    if accept.json:
+        status = message.rejection.status if message.rejection is not None else 200
+        return json(message.raw, status, headers)
+    stream = Stream(request, 60.0)
+    await stream.open(headers)
+    await stream.event(message.raw)
+    return await stream.end()
+
+
+def refused_stream(message: Message) -> web.Response:
+    """A standalone stream that the upstream does not serve: 405 with what is, as for a route without streams."""
+    status = message.rejection.http if message.rejection is not None else None
+    if status in (404, 405, None):
+        allow = {"Allow": "POST, DELETE"} if status != 404 else None
+        return json(message.raw, status or 405, allow)
+    return json(message.raw, status)
+
+
+class ClientGone(Exception):
+    """The client closed its connection; there is nobody to answer."""
+
+
+class Stream:
+    """An event stream to a client: opened late, so that an error may still have a status of its own.
+
+    Comments go out after `keep_alive_s` of silence. Raises `ClientGone` once the client is.
+    """
+
+    def __init__(self, request: web.BaseRequest, keep_alive_s: float) -> None:
+        self._request = request
+        self._keep_alive_s = keep_alive_s
+        self.response: web.StreamResponse | None = None
+
+    async def open(self, headers: Mapping[str, str] | None = None) -> None:
+        if self.response is None:
+            self.response = web.StreamResponse(headers={**_STREAM_HEADERS, **(headers or {})})
+            self.response.enable_chunked_encoding()
+            await self.response.prepare(self._request)
+
+    async def event(self, data: bytes, event_id: str | None = None, retry_ms: int | None = None) -> None:
+        await self.raw(sse.encode(data, event="message" if data else None, id=event_id, retry_ms=retry_ms))
+
+    async def raw(self, block: bytes) -> None:
+        """Writes whole events as they are."""
+        await self.open()
+        assert self.response is not None
+        try:
+            await self.response.write(block)
+        except ConnectionError as error:
+            raise ClientGone from error
+
+    async def end(self) -> web.StreamResponse:
+        await self.open()
+        assert self.response is not None
+        try:
+            await self.response.write_eof()
+        except ConnectionError as error:
+            raise ClientGone from error
+        return self.response
+
+    async def waiting(self, work: Awaitable[T]) -> T:
+        """Awaits `work`, keeping an open stream alive meanwhile. Cancel-safe: `work` is cancelled with it."""
+        task = asyncio.ensure_future(work)
+        try:
+            while True:
+                done, _ = await asyncio.wait({task}, timeout=self._keep_alive_s)
+                if done:
+                    return task.result()
+                if self.response is not None:
+                    await self.raw(sse.KEEP_ALIVE)
+        finally:
+            task.cancel()
+
+
+async def rescue(
+    request: web.BaseRequest, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Runs a handler; whatever it raises becomes an answer. A client that has gone is no error."""
+    try:
+        return await handle(request)
+    except Fault as fault:
+        return rejected(fault.rejection())
+    except (ClientGone, ConnectionError):
+        return web.Response(status=499)
+    except web.HTTPException as refused:
+        return rejected(Rejection(-32600, refused.reason, http=refused.status))
+    except Exception:
+        number = secrets.token_hex(4)
+        log.exception("request failed, id %s", number)
+        return rejected(Rejection(INTERNAL_ERROR, f"internal error {number}", http=500))

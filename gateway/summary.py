@@ -1,0 +1,96 @@
+"""Describes settings and probed upstreams to a person at a terminal.
+
+Texts only: nothing is reached here. No line holds a header value, a key, or the query of a URL, which may be a secret.
+"""
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+from gateway.upstreams.probe import ProbeReport
+from policies.settings import Match, Route, Rule, Settings
+
+
+def settings_lines(settings: Settings) -> Iterator[str]:
+    """Where it listens, which requests go where, and what an operator may not have meant."""
+    yield f"listen {settings.listen}" + (f", health on {settings.admin}" if settings.admin else "")
+    for route in settings.routes:
+        yield from _route_lines(route, settings)
+    used = {name for route in settings.routes for _, name in route.references()}
+    for name in settings.upstreams:
+        if name not in used:
+            yield f"note: upstreams.{name}: no route leads to it"
+    if not settings.keys:
+        yield "note: keys: none, so that legacy clients' sessions end with the process; see: mcp-front-door keygen"
+
+
+def probe_lines(report: ProbeReport) -> Iterator[str]:
+    """What an upstream speaks and offers."""
+    info = report.server_info or {}
+    server = " ".join(str(info[key]) for key in ("name", "version") if info.get(key))
+    yield f"server        {server or 'says no name'}"
+    yield f"eras          {', '.join(sorted(report.eras, reverse=True))}"
+    yield f"versions      {', '.join(report.versions)}"
+    yield f"capabilities  {_named(report.capabilities, but='extensions')}"
+    yield f"extensions    {_named(report.extensions)}"
+    if report.instructions:
+        yield f"instructions  {' '.join(report.instructions.split())}"
+    if report.detail:
+        yield f"detail        {report.detail}"
+
+
+def probe_json(report: ProbeReport) -> str:
+    """The same for programs: one JSON object."""
+    members = {
+        "eras": sorted(report.eras),
+        "versions": list(report.versions),
+        "capabilities": report.capabilities,
+        "extensions": report.extensions,
+        "serverInfo": report.server_info,
+        "instructions": report.instructions,
+        "detail": report.detail,
+    }
+    return json.dumps(members, indent=2, ensure_ascii=False)
+
+
+def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
+    if route.upstream is not None:
+        yield f"{route.host or ''}{route.path} -> {_upstream(route.upstream, settings)}"
+        return
+    yield f"{route.host or ''}{route.path}"
+    for rule in route.rules:
+        yield f"  {_conditions(rule)} -> {_upstream(rule.upstream, settings)}"
+    yield f"  everything else -> {_upstream(route.fallback, settings)}"
+
+
+def _upstream(name: str, settings: Settings) -> str:
+    upstream = settings.upstreams[name]
+    url = urlsplit(upstream.url)
+    return (
+        f"{name}: {urlunsplit((url.scheme, url.netloc, url.path, '...' if url.query else '', ''))}, era {upstream.era}"
+    )
+
+
+def _conditions(rule: Rule) -> str:
+    named = {
+        "method": rule.method,
+        "name": rule.name,
+        **{f"param {name}": match for name, match in rule.params.items()},
+    }
+    return ", ".join(f"{what} {_match(match)}" for what, match in named.items() if match is not None)
+
+
+def _match(match: Match) -> str:
+    kind, text = next((kind, text) for kind, text in match.model_dump(exclude_none=True).items())
+    return json.dumps(text, ensure_ascii=False) if kind == "value" else f"{kind} {json.dumps(text, ensure_ascii=False)}"
+
+
+def _named(members: dict[str, object], but: str = "") -> str:
+    """`tools (listChanged), prompts`: the members that are there, with those of their switches that are on."""
+    texts = []
+    for name, value in sorted(members.items()):
+        if name == but:
+            continue
+        switches = sorted(key for key, on in value.items() if on is not False) if isinstance(value, dict) else []
+        texts.append(f"{name} ({', '.join(switches)})" if switches else name)
+    return ", ".join(texts) or "none"

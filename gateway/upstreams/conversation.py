@@ -1,0 +1,171 @@
+"""What a legacy upstream says during one leg: responses, notifications, and requests of its own.
+
+Specification: 2025-11-25 basic/transports, client/{elicitation,sampling,roots}, basic/utilities/{ping,progress,
+cancellation}. Asks are relayed to the exchange and answered at the upstream when the client has replied; a `ping` is
+answered here; whatever else it wants is refused at once, so that it never waits for nobody.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from gateway.exchange import Exchange
+from gateway.upstreams.sessions import Sessions
+from policies import jsonrpc
+from policies.errors import UpstreamFault
+from policies.exchange import Answer, Ask, Call, Dialect, Fail, Notify, UpstreamSession, Withdraw
+from policies.mcp import (
+    ASK_CAPABILITY,
+    CANCELLED,
+    INTERNAL_ERROR,
+    LOG_LEVELS,
+    LOG_MESSAGE,
+    META_PROGRESS_TOKEN,
+    METHOD_NOT_FOUND,
+    PROGRESS,
+    Json,
+)
+from policies.translation.discover import can_ask
+
+log = logging.getLogger(__name__)
+
+
+class Conversation:
+    """One leg's ear. `heard` is told what belongs to all who share the session."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        session: UpstreamSession,
+        call: Call,
+        exchange: Exchange,
+        server_info: Json | None,
+        heard: Callable[[str, Json], None] | None,
+    ) -> None:
+        self._sessions = sessions
+        self._session = session
+        self._call = call
+        self._exchange = exchange
+        self._server_info = server_info
+        self._heard = heard
+        self._dialect = Dialect("legacy", session.version)
+        self._asks: dict[tuple[type, Any], str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.request_id: int | None = None
+        self.done = False
+
+    def on(self, message: Json) -> None:
+        """Takes one message of the upstream's."""
+        method = message.get("method")
+        if not isinstance(method, str):
+            self._response(message)
+        elif "id" in message:
+            self._request(message["id"], method, _params(message))
+        else:
+            self.notification(method, _params(message))
+
+    async def close(self) -> None:
+        """Ends what still runs for this leg."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def notification(self, method: str, params: Json) -> None:
+        """Takes a notification: this call's own go to its caller, what concerns everybody who shares the session to
+        all of them. In the caller's own session everything is the caller's."""
+        params = dict(params)
+        if method == CANCELLED:
+            self._withdraw(params)
+        elif method == PROGRESS:
+            if self.request_id is not None and params.pop(META_PROGRESS_TOKEN, None) == self.request_id:
+                self._exchange.emit(Notify(method, params, self._dialect))
+        elif self._heard is None or (method == LOG_MESSAGE and self._wants_log(params)):
+            self._exchange.emit(Notify(method, params, self._dialect))
+        elif method != LOG_MESSAGE:
+            self._heard(method, params)
+
+    def _response(self, message: Json) -> None:
+        """The answer; an error of the HTTP layer may carry no id. Another's response is not ours to give."""
+        if self.request_id is None or message.get("id") not in (self.request_id, None):
+            return
+        self.done = True
+        error = message.get("error")
+        if isinstance(error, dict):
+            code, text = error.get("code"), error.get("message")
+            self._exchange.emit(
+                Fail(
+                    code if isinstance(code, int) else INTERNAL_ERROR,
+                    text if isinstance(text, str) else "the upstream failed without saying why",
+                    error.get("data"),
+                    dialect=self._dialect,
+                )
+            )
+        elif isinstance(message.get("result"), dict):
+            self._exchange.emit(Answer(message["result"], self._dialect, self._server_info))
+        else:
+            raise UpstreamFault("the upstream answered with neither a result nor an error")
+
+    def _request(self, request_id: Any, method: str, params: Json) -> None:
+        if method == "ping":
+            self._spawn(self._tell(jsonrpc.response(request_id, {})))
+        elif method not in ASK_CAPABILITY:
+            self._refuse(request_id, "Method not found")
+        elif can_ask(method, params, self._call.capabilities) is not None:
+            self._refuse(request_id, f"the client does not support {method}")
+        else:
+            key = secrets.token_hex(4)
+            self._asks[(type(request_id), request_id)] = key
+            self._spawn(self._relay(request_id, Ask(key, method, params, self._dialect)))
+
+    def _refuse(self, request_id: Any, why: str) -> None:
+        self._spawn(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))
+
+    async def _relay(self, request_id: Any, ask: Ask) -> None:
+        try:
+            reply = await self._exchange.ask(ask)
+        finally:
+            self._asks.pop((type(request_id), request_id), None)
+        if reply.error is not None:
+            body = jsonrpc.dumps({"jsonrpc": "2.0", "id": request_id, "error": reply.error})
+        else:
+            body = jsonrpc.response(request_id, reply.result or {})
+        await self._tell(body)
+
+    def _withdraw(self, params: Json) -> None:
+        """The upstream gives up an ask; anything else it may cancel is not the client's."""
+        request_id = params.get("requestId")
+        key = self._asks.get((type(request_id), request_id))
+        if key is not None:
+            self._exchange.withdraw(Withdraw(key, params, self._dialect))
+
+    def _wants_log(self, params: Json) -> bool:
+        """Callers of a shared session each see log messages from their own level on, and none without a level."""
+        wanted, level = self._call.log_level, params.get("level")
+        return wanted in LOG_LEVELS and level in LOG_LEVELS and LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
+
+    async def _tell(self, body: bytes) -> None:
+        try:
+            await self._sessions.tell(self._session, body, self._call.forwarded)
+        except UpstreamFault as fault:
+            log.debug("an answer to an upstream's request was not taken: %s", fault.message)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def refusal(message: Json) -> bytes:
+    """The answer to a request that belongs to no call."""
+    if message.get("method") == "ping":
+        return jsonrpc.response(message["id"], {})
+    why = "no call of this session is known to want this"
+    return jsonrpc.error_response(message["id"], METHOD_NOT_FOUND, why)
+
+
+def _params(message: Json) -> Json:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}

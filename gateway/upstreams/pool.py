@@ -1,0 +1,205 @@
+"""Every upstream by name: which eras it speaks, the connectors to it, and what it says of itself.
+
+Eras are a set. A front is paired with its own era where the upstream speaks it, and bridged to the other one where
+not. What was found is kept in the store; a contradiction drops it, and the next request probes again.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import aiohttp
+
+from gateway.exchange import Exchange
+from gateway.stores.base import Store
+from gateway.upstreams.base import Connector, Ids
+from gateway.upstreams.legacy import LegacyConnector
+from gateway.upstreams.modern import ModernConnector
+from gateway.upstreams.probe import discover, speaks_legacy
+from gateway.upstreams.wire import Wire
+from policies import jsonrpc
+from policies.errors import Fault, UpstreamFault
+from policies.exchange import Call
+from policies.mcp import MODERN_VERSIONS, READS, Era
+from policies.settings import Settings
+from policies.translation.discover import Description, client_capabilities, of_discover
+
+log = logging.getLogger(__name__)
+
+ERA_TTL_S = 86_400.0
+"""How long a verdict is kept: servers change era when they are redeployed, and a contradiction drops it at once."""
+
+DESCRIPTION_TTL_S = 60.0
+"""How old a description may be before it is fetched again; the old one is served meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eras:
+    """`legacy` is None where nobody has asked yet: only a legacy client makes the gateway ask a modern upstream."""
+
+    modern: bool
+    legacy: bool | None
+
+
+class Upstream:
+    def __init__(self, name: str, settings: Settings, store: Store, http: aiohttp.ClientSession, ids: Ids) -> None:
+        self.name = name
+        self.settings = settings.upstreams[name]
+        self.wire = Wire(name, self.settings, settings.limits, http)
+        self.modern = ModernConnector(self.wire, ids)
+        self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
+        self._store = store
+        self._ids = ids
+        self._probing: asyncio.Task[Eras] | None = None
+        self._described: tuple[Description, float] | None = None
+        self._describing: asyncio.Task[None] | None = None
+        self._key = f"era:{name}:{hashlib.sha256(self.settings.url.encode()).hexdigest()[:16]}"
+
+    async def connector(self, front: Era) -> Connector:
+        """The connector for a front of this era: its own where the upstream speaks it, else the bridge.
+
+        Raises `UpstreamFault` where no era can be found out now.
+        """
+        eras = await self._eras(front)
+        if front == "modern":
+            return self.modern if eras.modern else self.legacy
+        return self.legacy if eras.legacy else self.modern
+
+    async def leg(self, call: Call, exchange: Exchange) -> None:
+        """Runs `call`, whose capabilities are the declared ones, through the connector its caller is paired with.
+
+        Where the upstream turns out to be of another era than remembered, that is forgotten; only reads are repeated.
+        """
+        try:
+            await self._leg(call, exchange)
+        except UpstreamFault as fault:
+            if not fault.contradiction or self.settings.era != "auto":
+                raise
+            await self.forget_era()
+            if call.method not in READS:
+                raise
+            await self._leg(call, exchange)
+
+    async def _leg(self, call: Call, exchange: Exchange) -> None:
+        connector = await self.connector(call.front.era)
+        effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
+        await connector.leg(replace(call, capabilities=effective), exchange)
+
+    async def describe(self, deadline_s: float) -> tuple[Description, float] | None:
+        """What the upstream says of itself and how many seconds ago: fresh, or as last known where it does not answer
+        within `deadline_s`, or None where it has never answered. Never raises for a sick upstream."""
+        if self._described is None or time.monotonic() - self._described[1] > DESCRIPTION_TTL_S:
+            if self._describing is None:
+                self._describing = asyncio.create_task(self._describe(), name=f"describe {self.name}")
+            await asyncio.wait({self._describing}, timeout=deadline_s)
+        if self._described is None:
+            return None
+        return self._described[0], time.monotonic() - self._described[1]
+
+    async def forget_era(self) -> None:
+        """The upstream has contradicted what was found out about it."""
+        await self._store.delete(self._key)
+
+    async def close(self) -> None:
+        for task in (self._probing, self._describing):
+            if task is not None:
+                task.cancel()
+        await self.legacy.close()
+
+    async def _eras(self, front: Era) -> Eras:
+        if self.settings.era != "auto":
+            return Eras(self.settings.era == "modern", self.settings.era == "legacy")
+        known = await self._known()
+        if known is None or (front == "legacy" and known.legacy is None):
+            if self._probing is None or self._probing.done():
+                self._probing = asyncio.create_task(self._probe(known, front), name=f"probe {self.name}")
+            known = await asyncio.shield(self._probing)
+            if front == "legacy" and known.legacy is None:
+                return await self._eras(front)  # the probe that was under way had been started for a modern front
+        return known
+
+    async def _known(self) -> Eras | None:
+        value = await self._store.get(self._key)
+        if value is None:
+            return None
+        modern, legacy = jsonrpc.loads(value)
+        return Eras(modern, legacy)
+
+    async def _probe(self, known: Eras | None, front: Era) -> Eras:
+        eras = known or await self._discover()
+        if eras.modern and front == "legacy":
+            try:
+                has_sessions, _ = await speaks_legacy(self.wire, self._ids)
+            except UpstreamFault:
+                return Eras(True, False)  # no verdict: bridged for now, asked again next time
+            eras = Eras(True, has_sessions)
+        await self._store.set(self._key, jsonrpc.dumps([eras.modern, eras.legacy]), ERA_TTL_S)
+        log.info("upstream %s speaks %s", self.name, "2026-07-28" if eras.modern else "sessions")
+        return eras
+
+    async def _discover(self) -> Eras:
+        verdict = await discover(self.wire, self._ids)
+        match verdict.kind:
+            case "modern":
+                if verdict.discover is not None:
+                    self._described = (of_discover(verdict.discover, verdict.versions[0]), time.monotonic())
+                return Eras(True, None)
+            case "unauthorized":
+                raise UpstreamFault(f"upstream {self.name} refuses the gateway's credentials", http=502)
+            case "unavailable":
+                raise UpstreamFault(f"upstream {self.name} is out of order", http=503)
+            case "legacy":
+                # it is one that speaks sessions if `initialize` works, and nothing is remembered until it has
+                await self.legacy.describe()
+                return Eras(False, True)
+            case _:
+                theirs = ", ".join(verdict.versions) or "none that it names"
+                ours = ", ".join(MODERN_VERSIONS)
+                raise UpstreamFault(f"upstream {self.name} speaks {theirs}; this gateway speaks {ours} and sessions")
+
+    async def _describe(self) -> None:
+        try:
+            eras = await self._eras("modern")
+            described = await (self.modern if eras.modern else self.legacy).describe()
+            self._described = (described, time.monotonic())
+        except Fault as fault:
+            log.info("upstream %s does not describe itself: %s", self.name, fault.message)
+        finally:
+            self._describing = None
+
+
+class Upstreams:
+    """All upstreams of one configuration."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            read_bufsize=1 << 18,
+        )
+        ids = Ids()
+        self._by_name: Mapping[str, Upstream] = {
+            name: Upstream(name, settings, store, self._http, ids) for name in settings.upstreams
+        }
+        self._warming: list[asyncio.Task[None]] = []
+
+    def __getitem__(self, name: str) -> Upstream:
+        return self._by_name[name]
+
+    def warm(self) -> None:
+        """Asks every upstream for its description in the background, so that the first client need not wait."""
+        self._warming = [asyncio.create_task(self._warm(upstream)) for upstream in self._by_name.values()]
+
+    async def close(self) -> None:
+        for task in self._warming:
+            task.cancel()
+        await asyncio.gather(*(upstream.close() for upstream in self._by_name.values()))
+        await self._http.close()
+
+    async def _warm(self, upstream: Upstream) -> None:
+        if await upstream.describe(upstream.settings.timeouts.first_byte_s) is None:
+            log.warning("upstream %s does not answer yet", upstream.name)

@@ -1,0 +1,164 @@
+"""Finds out which eras an upstream speaks: `server/discover` first, never a tool call.
+
+Specification: 2026-07-28 basic/versioning and basic/transports/streamable-http (Backward Compatibility). Judging the
+answers is `policies/era.py`'s business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.wire import BOTH, Wire, within
+from policies import era, headers, jsonrpc
+from policies.errors import UpstreamFault
+from policies.mcp import (
+    HEADER_METHOD,
+    HEADER_SESSION,
+    HEADER_VERSION,
+    LATEST_LEGACY,
+    LATEST_MODERN,
+    LEGACY_VERSIONS,
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_VERSION,
+    Era,
+    Json,
+)
+from policies.settings import Limits, Timeouts
+from policies.settings import Upstream as UpstreamSettings
+from policies.translation.discover import Description, of_discover, of_initialize
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """What `mcp-front-door probe` shows. `versions`: newest first. `detail`: one sentence on what was heard."""
+
+    eras: frozenset[Era]
+    versions: tuple[str, ...]
+    capabilities: Json = field(default_factory=dict)
+    extensions: Json = field(default_factory=dict)
+    server_info: Json | None = None
+    instructions: str | None = None
+    detail: str = ""
+
+
+async def discover(wire: Wire, ids: Ids) -> era.Verdict:
+    """Asks `server/discover`, once more where the upstream names a version that we share.
+
+    No answer in time is for an HTTP upstream no verdict: it is then judged by `initialize`. Raises `UpstreamFault`
+    where the upstream cannot be reached.
+    """
+    version = LATEST_MODERN
+    for _ in range(2):
+        try:
+            async with within(wire.settings.timeouts.probe_s, wire.name):
+                verdict = await _discover_once(wire, ids, version)
+        except UpstreamFault as fault:
+            if fault.http == 504:
+                return era.Verdict("legacy")
+            raise
+        if verdict.kind != "retry":
+            return verdict
+        version = verdict.versions[0]
+    return era.Verdict("incompatible", verdict.versions)
+
+
+async def speaks_legacy(wire: Wire, ids: Ids) -> tuple[bool, Description | None]:
+    """Asks a modern upstream whether it has sessions too. One that issues no session id adds nothing to a legacy
+    client that the bridge does not. The session is deleted again."""
+    params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": OWN_INFO}
+    body = jsonrpc.request(ids.next(), "initialize", params)
+    async with (
+        within(wire.settings.timeouts.probe_s, wire.name),
+        # with the method header: a dual-era server may route on it
+        wire.request("POST", {**BOTH, HEADER_METHOD: "initialize"}, body) as reception,
+    ):
+        if reception.status >= 500:
+            raise reception.refusal()
+        session = reception.headers.get(HEADER_SESSION)
+        try:
+            result = (await reception.response()).get("result")
+        except UpstreamFault:
+            return False, None
+    if not isinstance(result, dict) or result.get("protocolVersion") not in LEGACY_VERSIONS:
+        return False, None
+    version = str(result["protocolVersion"])
+    if session is not None:
+        await _delete(wire, session, version)
+    return session is not None, of_initialize(result, version)
+
+
+async def probe(url: str, *, headers: Mapping[str, str], timeout_s: float) -> ProbeReport:
+    """Both eras of the server at `url`, for an operator's eyes. Raises `UpstreamFault`."""
+    settings = UpstreamSettings.model_validate(
+        {"url": url, "headers": dict(headers), "timeouts": Timeouts(probe_s=timeout_s)}
+    )
+    async with aiohttp.ClientSession(auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar()) as http:
+        wire, ids = Wire("probed", settings, Limits(), http), Ids()
+        verdict = await discover(wire, ids)
+        if verdict.kind == "unauthorized":
+            raise UpstreamFault("the server refuses these credentials; give it some with --header", http=401)
+        if verdict.kind == "unavailable":
+            raise UpstreamFault("the server is out of order: it answers server/discover with a 5xx status", http=503)
+        has_sessions, legacy = await speaks_legacy(wire, ids)
+    modern = of_discover(verdict.discover, verdict.versions[0]) if verdict.discover is not None else None
+    return _report(verdict, modern, legacy, has_sessions)
+
+
+def _report(
+    verdict: era.Verdict, modern: Description | None, legacy: Description | None, has_sessions: bool
+) -> ProbeReport:
+    eras: set[Era] = set()
+    versions: list[str] = []
+    if verdict.kind in ("modern", "incompatible"):
+        eras.add("modern")
+        versions += verdict.versions
+    if legacy is not None:
+        eras.add("legacy")
+        versions.append(legacy.dialect.version)
+    said = modern or legacy
+    if said is None and verdict.kind == "legacy":
+        raise UpstreamFault("this is no MCP endpoint: it answers neither server/discover nor initialize")
+    detail = {
+        "modern": "answers server/discover",
+        "incompatible": "speaks only modern versions that this gateway does not know",
+        "legacy": "does not answer server/discover",
+    }.get(verdict.kind, verdict.kind)
+    if legacy is not None:
+        detail += ", answers initialize " + ("with a session" if has_sessions else "without a session")
+    capabilities = said.capabilities if said is not None else {}
+    extensions = capabilities.get("extensions")
+    return ProbeReport(
+        frozenset(eras),
+        tuple(dict.fromkeys(versions)),
+        capabilities,
+        extensions if isinstance(extensions, dict) else {},
+        said.server_info if said is not None else None,
+        said.instructions if said is not None else None,
+        detail,
+    )
+
+
+async def _discover_once(wire: Wire, ids: Ids, version: str) -> era.Verdict:
+    meta = {META_VERSION: version, META_CLIENT_INFO: OWN_INFO, META_CLIENT_CAPABILITIES: {}}
+    body = jsonrpc.request(ids.next(), "server/discover", {"_meta": meta})
+    head = headers.build("server/discover", {}, version) | BOTH
+    async with wire.request("POST", head, body) as reception:
+        if reception.status in (401, 403) or reception.status >= 500:
+            return era.judge(reception.status, None)
+        try:
+            return era.judge(reception.status, await reception.response())
+        except UpstreamFault as fault:
+            if fault.http == 504:
+                raise
+            return era.judge(reception.status, None)  # HTML, an empty body, a 202: no modern answer
+
+
+async def _delete(wire: Wire, session: str, version: str) -> None:
+    try:
+        async with wire.request("DELETE", {HEADER_SESSION: session, HEADER_VERSION: version}):
+            pass
+    except UpstreamFault:
+        return  # it will expire there

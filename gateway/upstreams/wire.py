@@ -1,0 +1,290 @@
+"""One upstream endpoint over HTTP: requests out, JSON or events in.
+
+Every foreign exception becomes an `UpstreamFault` here, and nowhere else; bounds on size and silence are kept here.
+A response left unread when its block ends, a cancelled one for instance, closes its connection: that is how a modern
+upstream learns of a cancel (2026-07-28 streamable-http, Cancellation). Nothing is ever sent twice here, but for one
+same-origin 307 or 308, which by its meaning was not executed.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from multidict import CIMultiDict
+
+from policies import jsonrpc, sse
+from policies.errors import UpstreamFault
+from policies.mcp import Json
+from policies.settings import Limits
+from policies.settings import Upstream as UpstreamSettings
+
+_BASE = {"Accept-Encoding": "identity", "User-Agent": "mcp-front-door"}
+BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+EVENTS = {"Accept": "text/event-stream"}
+FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
+"""What the HTTP client raises (TLS errors are OSErrors)."""
+
+Waiting = Callable[[Awaitable[bytes]], Awaitable[bytes]]
+_PASSED_STATUS = frozenset({429, 502, 503, 504})
+
+
+@asynccontextmanager
+async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
+    """Ends the block after `seconds`, if any, with an `UpstreamFault` that says so."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
+
+
+class Wire:
+    def __init__(self, name: str, settings: UpstreamSettings, limits: Limits, http: aiohttp.ClientSession) -> None:
+        self.name = name
+        self.settings = settings
+        self.limits = limits
+        self._http = http
+        self._own = settings.own_headers
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, headers: Mapping[str, str], body: bytes | None = None, *, long_lived: bool = False
+    ) -> AsyncIterator["Reception"]:
+        """Sends one request; the block runs once the response's head is there.
+
+        `long_lived`: a stream that may be silent for as long as it likes. Raises `UpstreamFault`.
+        """
+        sent = CIMultiDict(_BASE)
+        sent.update(headers)
+        sent.update(self._own)
+        limits = self.settings.timeouts
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=limits.connect_s, sock_read=None if long_lived else limits.idle_s
+        )
+        try:
+            response = await self._head(method, sent, body, timeout)
+            try:
+                yield Reception(response, self)
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+        except FOREIGN as error:
+            raise _fault(error, self.name) from error
+
+    async def _head(
+        self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        url = self.settings.url
+        for _ in range(2):
+            async with asyncio.timeout(self.settings.timeouts.first_byte_s):
+                response = await self._http.request(
+                    method, url, headers=headers, data=body, timeout=bounds, allow_redirects=False
+                )
+            if not 300 <= response.status < 400:
+                return response
+            response.close()
+            target = urljoin(url, response.headers.get("Location", ""))
+            if response.status not in (307, 308) or _origin(target) != _origin(url):
+                break
+            url = target
+        raise UpstreamFault(f"upstream {self.name} redirects elsewhere; put its final address into the configuration")
+
+
+class Reception:
+    """A response whose head has arrived."""
+
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire) -> None:
+        self.name = wire.name
+        self.status = response.status
+        self.headers = response.headers
+        self._response = response
+        self._wire = wire
+
+    @property
+    def kind(self) -> Literal["json", "sse", "other"]:
+        """What the body claims to be; a missing type is taken for JSON, as some servers leave it out."""
+        media = self.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
+        if media == "text/event-stream":
+            return "sse"
+        return "json" if media == "application/json" or media.endswith("+json") else "other"
+
+    async def raw(self) -> bytes:
+        """The whole body, at most `max_response_bytes`."""
+        limit = self._wire.limits.max_response_bytes
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self._response.content.iter_any():
+            size += len(piece)
+            if size > limit:
+                raise UpstreamFault(f"upstream {self._wire.name} answered with more than {limit} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def pieces(self) -> "Pieces":
+        """The JSON-RPC messages of the answer as they come, whichever form it has."""
+        return Pieces(self, sse.Decoder(self._wire.limits.max_event_bytes))
+
+    async def response(self) -> Json:
+        """The JSON-RPC response in the answer; what comes before it on a stream is passed over."""
+        async for piece in self.pieces():
+            if piece.message is not None and "method" not in piece.message:
+                return piece.message
+        raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
+
+    async def chunk(self) -> bytes:
+        """The next bytes of the body as they come; empty at its end."""
+        try:
+            return await self._response.content.readany()
+        except FOREIGN as error:
+            raise _fault(error, self.name) from error
+
+    def blocks(self, waiting: "Waiting") -> "Blocks":
+        """The blocks of an event stream with their exact bytes; `waiting` wraps each wait for more."""
+        return Blocks(self, sse.Splitter(self._wire.limits.max_event_bytes), waiting)
+
+    def too_large(self) -> UpstreamFault:
+        limit = self._wire.limits.max_event_bytes
+        return UpstreamFault(f"upstream {self.name} sent an event of more than {limit} bytes")
+
+    def refusal(self) -> UpstreamFault:
+        """The fault that this status stands for, where there is no JSON-RPC body to say more."""
+        name, status = self._wire.name, self.status
+        if status in (401, 403):
+            return self._unauthorized()
+        fault = UpstreamFault(
+            f"upstream {name} answered HTTP {status} without a JSON-RPC message",
+            http=status if status in _PASSED_STATUS else 502,
+            contradiction=400 <= status < 500 and status != 429,
+        )
+        if "Retry-After" in self.headers:
+            fault.headers = (("Retry-After", self.headers["Retry-After"]),)
+        return fault
+
+    def _unauthorized(self) -> UpstreamFault:
+        """A refused credential is the caller's to mend only where it was the caller's: then the challenge passes."""
+        name, status = self._wire.name, self.status
+        if "authorization" not in (header.lower() for header in self._wire.settings.forward_headers):
+            return UpstreamFault(f"upstream {name} refuses the gateway's credentials (HTTP {status})", http=502)
+        fault = UpstreamFault(f"upstream {name} refuses these credentials (HTTP {status})", http=status)
+        if "WWW-Authenticate" in self.headers:
+            fault.headers = (("WWW-Authenticate", self.headers["WWW-Authenticate"]),)
+        return fault
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One message, and what its event said about resumption. `message` is None for an event without one."""
+
+    message: Json | None
+    event_id: str | None = None
+    retry_ms: int | None = None
+
+
+class Pieces:
+    """Iterates over the messages of an answer. An event without its blank line at the end of a stream is none; events
+    of another type than `message` are passed over; a JSON array gives its elements."""
+
+    def __init__(self, reception: Reception, decoder: sse.Decoder) -> None:
+        self._reception = reception
+        self._decoder = decoder
+        self._ready: deque[Piece] = deque()
+        self._read = False
+
+    def __aiter__(self) -> "Pieces":
+        return self
+
+    async def __anext__(self) -> Piece:
+        while not self._ready:
+            if self._reception.kind == "sse":
+                await self._more_events()
+            elif self._read:
+                raise StopAsyncIteration
+            else:
+                await self._one_body()
+        return self._ready.popleft()
+
+    async def _more_events(self) -> None:
+        chunk = await self._reception.chunk()
+        if not chunk:
+            raise StopAsyncIteration
+        try:
+            events = self._decoder.feed(chunk)
+        except sse.EventTooLarge as error:
+            raise self._reception.too_large() from error
+        for event in events:
+            if event.data and event.event in (None, "message"):
+                messages = _messages(event.data)
+                if not messages:
+                    raise UpstreamFault(f"upstream {self._reception.name} sent an event that is no JSON-RPC message")
+                self._ready.extend(Piece(message, event.id, event.retry_ms) for message in messages)
+            else:
+                self._ready.append(Piece(None, event.id, event.retry_ms))
+
+    async def _one_body(self) -> None:
+        self._read = True
+        messages = [] if self._reception.kind == "other" else _messages(await self._reception.raw())
+        if not messages:
+            raise self._reception.refusal()
+        self._ready.extend(Piece(message) for message in messages)
+
+
+class Blocks:
+    """Iterates over the blocks of an event stream, for one that is passed on as it is."""
+
+    def __init__(self, reception: Reception, splitter: sse.Splitter, waiting: Waiting) -> None:
+        self._reception = reception
+        self._splitter = splitter
+        self._waiting = waiting
+        self._ready: deque[tuple[bytes, sse.Event | None]] = deque()
+
+    def __aiter__(self) -> "Blocks":
+        return self
+
+    async def __anext__(self) -> tuple[bytes, sse.Event | None]:
+        while not self._ready:
+            chunk = await self._waiting(self._reception.chunk())
+            if not chunk:
+                raise StopAsyncIteration
+            try:
+                self._ready.extend(self._splitter.feed(chunk))
+            except sse.EventTooLarge as error:
+                raise self._reception.too_large() from error
+        return self._ready.popleft()
+
+
+def _messages(raw: bytes) -> list[Json]:
+    """The JSON-RPC messages in one body or event; empty where it is anything else."""
+    try:
+        value = jsonrpc.loads(raw)
+    except ValueError:
+        return []
+    found = value if isinstance(value, list) else [value]
+    keys = ("method", "result", "error")
+    return found if all(isinstance(m, dict) and any(key in m for key in keys) for m in found) else []
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _fault(error: Exception, name: str) -> UpstreamFault:
+    """What went wrong, without addresses or content; whether the request can have been executed."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
+            return UpstreamFault(f"upstream {name}: its TLS certificate is not trusted", http=502, executed=False)
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return UpstreamFault(f"upstream {name} cannot be reached", http=503, executed=False)
+        case TimeoutError():
+            return UpstreamFault(f"upstream {name} did not answer in time", http=504)
+        case aiohttp.ClientPayloadError():
+            return UpstreamFault(f"upstream {name} broke off its answer")
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | OSError():
+            return UpstreamFault(f"upstream {name} closed the connection without an answer")
+        case _:
+            return UpstreamFault(f"upstream {name} does not speak HTTP as it should")

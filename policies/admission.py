@@ -1,0 +1,147 @@
+"""The request ladder: what is this, may it, where to. Each rung gives a value or a `Rejection`.
+
+Order and statuses: DESIGN in docs/; 2026-07-28 basic/transports/streamable-http, 2025-11-25 basic/transports. The
+rungs are called in the order in which they stand here: the head is judged before a byte of the body is read, and
+nothing about sessions or routes of others leaks to a caller who fails an earlier rung.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from policies import era, jsonrpc, routing
+from policies.errors import Rejection
+from policies.headers import Headers
+from policies.mcp import (
+    HEADER_METHOD,
+    HEADER_SESSION,
+    HEADER_VERSION,
+    INVALID_REQUEST,
+    LEGACY_VERSIONS,
+    META_PROGRESS_TOKEN,
+    MODERN_VERSIONS,
+    Era,
+    Json,
+)
+from policies.settings import Route
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_ALLOW = (("Allow", "POST, GET, DELETE"),)
+_ALLOW_MODERN = (("Allow", "POST"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Which of the two answer forms the caller reads."""
+
+    json: bool
+    sse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An admitted request head: its route, and what the caller can read."""
+
+    route: Route
+    accept: Acceptance
+    version: str | None
+
+
+def admit_head(
+    method: str, host: str, path: str, headers: Headers, routes: Sequence[Route], loopback_only: bool
+) -> Head | Rejection:
+    """Rungs 1 to 3: route, Host and Origin, HTTP method and content type. `loopback_only`: the listener is local."""
+    refused = check_origin(host, headers.getall("Origin", ()), loopback_only)
+    if refused is not None:
+        return refused
+    route = routing.find_route(routes, host, path)
+    if route is None:
+        return Rejection(INVALID_REQUEST, "no MCP endpoint at this path", http=404)
+    version = headers.get(HEADER_VERSION)
+    if method not in ("POST", "GET", "DELETE"):
+        return Rejection(INVALID_REQUEST, f"{method} is not served here", http=405, headers=_ALLOW)
+    if method != "POST":
+        if version in MODERN_VERSIONS:
+            return Rejection(INVALID_REQUEST, f"{version} has only POST", http=405, headers=_ALLOW_MODERN)
+        if headers.get(HEADER_SESSION) is None:
+            return Rejection(INVALID_REQUEST, f"{method} needs a session", http=405, headers=_ALLOW)
+    elif not _is_json(headers.get("Content-Type")):
+        return Rejection(INVALID_REQUEST, "Content-Type must be application/json in UTF-8", http=415)
+    accept = acceptance(headers.getall("Accept", ()))
+    if not accept.json and not accept.sse:
+        return Rejection(INVALID_REQUEST, "Accept must list application/json and text/event-stream", http=406)
+    return Head(route, accept, version)
+
+
+def check_origin(host: str, origins: Sequence[str], loopback_only: bool) -> Rejection | None:
+    """DNS rebinding: a loopback listener serves loopback Hosts and Origins only; elsewhere an Origin must be the Host.
+
+    An absent Origin is no browser. "null" never matches (streamable-http, Security & Endpoint).
+    """
+    name = _host_name(host)
+    if loopback_only and name not in _LOOPBACK:
+        return Rejection(INVALID_REQUEST, "Host is not one this gateway serves", http=403)
+    for origin in origins:
+        _, separator, rest = origin.partition("://")
+        same = _host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
+        if not separator or not same:
+            return Rejection(INVALID_REQUEST, "Origin is not allowed", http=403)
+    return None
+
+
+def acceptance(values: Sequence[str]) -> Acceptance:
+    """What `Accept` allows. Lenient: wildcards count, no header means both; intermediaries rewrite it."""
+    if not values:
+        return Acceptance(True, True)
+    json = sse = False
+    for item in ",".join(values).lower().split(","):
+        media, *parameters = (part.strip() for part in item.split(";"))
+        if any(p.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for p in parameters):
+            continue
+        json |= media in ("application/json", "application/*", "*/*")
+        sse |= media in ("text/event-stream", "text/*", "*/*")
+    return Acceptance(json, sse)
+
+
+def era_of(headers: Headers, message: jsonrpc.Request | jsonrpc.Notification) -> Era:
+    """Rung 4: the era of this request (`policies/era.py`)."""
+    return era.of_request(
+        headers.get(HEADER_VERSION),
+        headers.get(HEADER_SESSION) is not None,
+        headers.get(HEADER_METHOD) is not None,
+        message.method,
+        meta_of(message.params),
+    )
+
+
+def legacy_version(version: str | None) -> Rejection | None:
+    """Inside a session the session's version governs; an absent header is fine, an unknown one is not
+    (2025-11-25 transports, Protocol Version Header)."""
+    if version is None or version in LEGACY_VERSIONS:
+        return None
+    known = ", ".join(LEGACY_VERSIONS)
+    return Rejection(INVALID_REQUEST, f"MCP-Protocol-Version is none of {known}", http=400)
+
+
+def meta_of(params: Json) -> Json:
+    """`params._meta`, or an empty object where there is none."""
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def progress_token(meta: Json) -> str | int | None:
+    """The caller's progress token, in its own type; anything but a string or an integer is no token."""
+    token = meta.get(META_PROGRESS_TOKEN)
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+
+
+def _is_json(content_type: str | None) -> bool:
+    media, *parameters = (part.strip().lower() for part in (content_type or "").split(";"))
+    charsets = [p.partition("=")[2].strip('" ') for p in parameters if p.startswith("charset")]
+    return media == "application/json" and all(charset in ("utf-8", "utf8") for charset in charsets)
+
+
+def _host_name(authority: str) -> str:
+    authority = authority.lower()
+    if authority.startswith("["):
+        return authority.partition("]")[0] + "]"
+    return authority.partition(":")[0]

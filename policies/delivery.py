@@ -1,0 +1,116 @@
+"""What the client may see of an exchange: one event in, at most one JSON-RPC message out.
+
+The response ladder, once, at the front: (1) translate from the upstream's dialect to the front's, the same dialect
+being the identity; (2) put back what was the client's own: id, progress token, subscription id; (3) frame. What an
+HTTP status or an SSE frame looks like is `gateway/front/reply.py`'s business.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from policies import jsonrpc
+from policies.errors import Rejection
+from policies.exchange import Answer, Ask, Cancelled, Dialect, Event, Fail, Notify, Opened, RequestId, Withdraw
+from policies.mcp import (
+    ACKNOWLEDGED,
+    CANCELLED,
+    LISTEN,
+    META_PROGRESS_TOKEN,
+    META_SUBSCRIPTION_ID,
+    PROGRESS,
+    Json,
+)
+from policies.translation import messages
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Whom an exchange answers: the client's own id (None for a stream that no request opened), method, parameters
+    and progress token, its dialect, and the prefix that makes our ask ids unique (`prefix.key`)."""
+
+    dialect: Dialect
+    id: RequestId | None
+    method: str
+    params: Json
+    token: Any = None
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One JSON-RPC message for the client. `rejection` is set where the message is an error response."""
+
+    raw: bytes
+    last: bool = False
+    rejection: Rejection | None = None
+
+
+def deliver(event: Event, to: Addressee) -> Message | None:
+    """The message for `event`, or None where this client gets none."""
+    match event:
+        case Notify():
+            return _notification(event, to)
+        case Ask():
+            return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, event.params))
+        case Withdraw():
+            params = {**event.params, "requestId": f"{to.prefix}.{event.key}"}
+            return Message(jsonrpc.notification(CANCELLED, params))
+        case Answer():
+            return _answer(event, to)
+        case Fail():
+            return _failure(event, to)
+        case Cancelled() | Opened():
+            return None
+
+
+def _notification(event: Notify, to: Addressee) -> Message | None:
+    params = event.params
+    if to.dialect.era == "legacy" and event.dialect.era == "modern":
+        if event.method == ACKNOWLEDGED:
+            return None
+        params = messages.notification_to_legacy(params)
+    if event.method == PROGRESS:
+        if to.token is None:
+            return None  # nobody asked for progress (basic/patterns/progress, Behavior Requirements)
+        params = {META_PROGRESS_TOKEN: to.token, **params}
+    if to.method == LISTEN and to.dialect.era == "modern":
+        params = _with_meta(params, META_SUBSCRIPTION_ID, to.id)
+    return Message(jsonrpc.notification(event.method, params))
+
+
+def _answer(event: Answer, to: Addressee) -> Message:
+    result: Json | Rejection = event.result
+    if event.dialect.era != to.dialect.era:
+        if to.dialect.era == "modern":
+            result = messages.result_to_modern(to.method, event.result, event.server_info)
+        else:
+            result = messages.result_to_legacy(to.method, event.result, to.dialect.version)
+    elif to.dialect.era == "legacy" and event.dialect.version != to.dialect.version:
+        result = messages.result_to_older(to.method, event.result, to.dialect.version)
+    if isinstance(result, Rejection):
+        return error(result, to.id)
+    if to.method == LISTEN and to.dialect.era == "modern":
+        result = _with_meta(result, META_SUBSCRIPTION_ID, to.id)
+    assert to.id is not None  # a stream that no request opened has no answer
+    return Message(jsonrpc.response(to.id, result), last=True)
+
+
+def _failure(event: Fail, to: Addressee) -> Message:
+    rejection = Rejection(event.code, event.message, event.data, event.http, event.headers)
+    if event.dialect is not None and event.dialect.era != to.dialect.era:
+        if to.dialect.era == "modern":
+            rejection = messages.error_to_modern(to.method, to.params, event.code, event.message, event.data)
+        else:
+            rejection = messages.error_to_legacy(to.method, event.code, event.message, event.data)
+    return error(rejection, to.id)
+
+
+def error(rejection: Rejection, request_id: RequestId | None) -> Message:
+    """The error response for `rejection`; without an id where the request's could not be read."""
+    raw = jsonrpc.error_response(request_id, rejection.code, rejection.message, rejection.data)
+    return Message(raw, last=True, rejection=rejection)
+
+
+def _with_meta(value: Json, key: str, item: Any) -> Json:
+    meta = value.get("_meta")
+    return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), key: item}}

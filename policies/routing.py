@@ -1,0 +1,102 @@
+"""Which route a request comes in by, and which of its upstreams takes it: by value, nothing is fetched or remembered.
+
+Source: the operator's settings; the headers that rules match are those of 2026-07-28
+basic/transports/streamable-http, decoded. Whether such a header tells the truth is checked elsewhere, before anything
+is allowed on its word; what an upstream is, and whether it is well, is not known here.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+from policies.settings import Match, Route, Rule
+
+_WILDCARD: Final = "*."
+
+
+def find_route(routes: Iterable[Route], host: str, path: str) -> Route | None:
+    """The route of a request by its `Host` header and its path without the query.
+
+    A path with a final slash and without are the same endpoint, unless each has a route of its own. Where several
+    routes have the path, the one that names the host wins, then the longest `*.` pattern, then one without a host.
+    """
+    name = host_name(host)
+    bare = _bare(path)
+    best: tuple[tuple[int, bool], Route] | None = None
+    for route in routes:
+        if _bare(route.path) != bare:
+            continue
+        closeness = _closeness(route.host, name)
+        if closeness is None:
+            continue
+        rank = (closeness, route.path == path)
+        if best is None or rank > best[0]:
+            best = (rank, route)
+    return best[1] if best is not None else None
+
+
+def host_name(authority: str) -> str:
+    """The host of a `Host` header in lower case, without port and final dot; IPv6 keeps its brackets."""
+    host = authority.strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].removesuffix(".")
+
+
+def synthesised_info(route: Route) -> dict[str, str]:
+    """The serverInfo of a route whose upstream gives none: its path, the one name that it has in public."""
+    return {"name": route.path.strip("/") or "mcp", "version": "unknown"}
+
+
+def _bare(path: str) -> str:
+    return path.removesuffix("/") or "/"
+
+
+def _closeness(pattern: str | None, name: str) -> int | None:
+    """How exactly a route's host (lower case) fits: 0 for any host, more for more letters, None for not at all."""
+    if pattern is None:
+        return 0
+    if pattern.startswith(_WILDCARD):
+        suffix = pattern[1:]
+        return len(pattern) if name.endswith(suffix) and name != suffix else None
+    return 2 * len(pattern) + 1 if name == pattern else None
+
+
+def choose_upstream(route: Route, method: str, name: str | None, param: Callable[[str], str | None]) -> str | None:
+    """The name of the upstream for a request: of the first rule that matches, else the default.
+
+    `name` is what `Mcp-Name` says, decoded, None without one; `param` gives the decoded value of `Mcp-Param-` plus its
+    argument, or None. Values are compared case-sensitively. None only where the settings leave no default.
+    """
+    if route.upstream is not None:
+        return route.upstream
+    return next((rule.upstream for rule in route.rules if _takes(rule, method, name, param)), route.default)
+
+
+def _takes(rule: Rule, method: str, name: str | None, param: Callable[[str], str | None]) -> bool:
+    return (
+        _matches(rule.method, method)
+        and _matches(rule.name, name)
+        and all(_matches(match, param(header)) for header, match in rule.params.items())
+    )
+
+
+def _matches(match: Match | None, value: str | None) -> bool:
+    """Whether a condition holds; none always does, and one about a missing value never."""
+    if match is None:
+        return True
+    if value is None:
+        return False
+    if match.value is not None:
+        return value == match.value
+    if match.prefix is not None:
+        return value.startswith(match.prefix)
+    return match.glob is not None and _glob(match.glob).fullmatch(value) is not None
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> re.Pattern[str]:
+    # The standard translation takes linear time on any value (it never backs up over a `*`); brackets are no sets here.
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))

@@ -1,0 +1,394 @@
+"""The operator's settings, as frozen values: what may be configured, within which bounds, and what fits together.
+
+The docstring under each field is the reference manual: `docs/configuration.md` and the JSON Schema are made from it.
+Validation is strict about names (an unknown key is an error) and cross references. Nothing is read here, neither a file
+nor the environment: `gateway/config.py` does that and words the errors; what the settings do is decided elsewhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SecretStr,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from policies import wellformed
+
+Problem = tuple[tuple[str | int, ...], str]
+"""Where in the settings something is wrong, and one sentence that says what and how to mend it."""
+
+PROBLEMS: Final = "settings_problems"
+"""The type of the pydantic error whose context holds `problems`, a list of `Problem`: several faults found at once."""
+
+UpstreamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$")]
+HeaderName = Annotated[str, AfterValidator(wellformed.header_name)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+"""A time-out: more than nothing, at most a day, beyond which a forgotten request is better ended than kept."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+    )
+
+
+class Listen(_Model):
+    """An address to listen on, written `host:port`, for example `127.0.0.1:8080` or `"[::1]:8080"`."""
+
+    host: str
+    """A host name or IP address, IPv6 without brackets."""
+    port: int = Field(ge=0, le=65535)
+    """0 lets the system choose a free port."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            host, port = wellformed.host_port(value)
+            return {"host": host, "port": port}
+        if isinstance(value, int | float):
+            raise ValueError('must be host:port, for example "127.0.0.1:8080"')
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "description": cls.__doc__, "examples": ["127.0.0.1:8080"], "pattern": ":[0-9]{1,5}$"}
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Timeouts(_Model):
+    """How long to wait for an upstream, in seconds: each more than 0, at most 86400 (a day)."""
+
+    connect_s: Seconds = 5.0
+    """For a connection, the TLS handshake included. A healthy upstream takes milliseconds."""
+    first_byte_s: Seconds = 60.0
+    """For the head of a response after the request has gone out. An upstream that answers long calls with plain JSON
+    instead of a stream is silent until it is done and needs more."""
+    idle_s: Seconds = 300.0
+    """Between two pieces of a response. Keep-alive comments of a stream count as pieces."""
+    total_s: Seconds = 3600.0
+    """For one call from its request to the end of its answer, whatever arrives in between."""
+    probe_s: Seconds = 5.0
+    """For one request of an era probe."""
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.first_byte_s > self.total_s:
+            raise ValueError("first_byte_s must not exceed total_s, which ends the call first; raise total_s")
+        return self
+
+
+class Upstream(_Model):
+    """One MCP server behind the gateway."""
+
+    url: Annotated[str, AfterValidator(wellformed.upstream_url)]
+    """The MCP endpoint, http or https, without user, password or fragment."""
+    era: Literal["auto", "modern", "legacy"] = "auto"
+    """The era it is spoken to in: `auto` finds out by a probe, `modern` is 2026-07-28 and later (no sessions), `legacy`
+    is 2025-11-25 and earlier (sessions). Forcing one saves the probe, and hides the other from the gateway."""
+    headers: Mapping[HeaderName, SecretStr] = {}
+    """Headers sent with every request, credentials for instance. Not the protocol's own (`Mcp-*`), nor those that
+    belong to a connection."""
+    forward_headers: tuple[HeaderName, ...] = ()
+    """Names of request headers that are passed on from the caller as they came. A caller's `Authorization` goes
+    upstream only if it is named here; cookies never do."""
+    timeouts: Timeouts = Timeouts()
+    """How long to wait for it."""
+    verifies_headers: bool = False
+    """Whether this upstream itself refuses requests whose `Mcp-*` headers disagree with their body, so that the gateway
+    need not look into bodies that it passes on unchanged. Only for modern upstreams."""
+    heal: bool = False
+    """Whether a session that this upstream has lost may be replaced by a new one unseen by the client. Only where its
+    sessions hold nothing that a client could miss. Only for legacy upstreams."""
+
+    @field_validator("headers", mode="after")
+    @classmethod
+    def _headers(cls, headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+        problems: list[Problem] = []
+        seen: set[str] = set()
+        for name, value in headers.items():
+            if name.lower() in seen:
+                problems.append(((name,), "is set twice (header names ignore case); keep one"))
+            seen.add(name.lower())
+            try:
+                wellformed.header_value(value.get_secret_value())
+            except ValueError as error:
+                problems.append(((name,), str(error)))
+        _raise(problems)
+        return headers
+
+    @field_validator("forward_headers", mode="after")
+    @classmethod
+    def _forward_headers(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        problems: list[Problem] = []
+        own = {name.lower() for name in info.data.get("headers", ())}
+        for index, name in enumerate(names):
+            folded = name.lower()
+            if folded == "cookie":
+                problems.append(((index,), "can't be forwarded: browsers send cookies unasked; leave it out"))
+            elif folded in own:
+                problems.append(((index,), "is set under headers as well; keep it in one of the two"))
+            elif folded in {earlier.lower() for earlier in names[:index]}:
+                problems.append(((index,), "is named twice; keep one"))
+        _raise(problems)
+        return names
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        problems: list[Problem] = []
+        if self.verifies_headers and self.era == "legacy":
+            problems.append(
+                (("verifies_headers",), "does nothing for era: legacy, which has no Mcp-* headers; remove it")
+            )
+        if self.heal and self.era == "modern":
+            problems.append((("heal",), "does nothing for era: modern, without sessions; remove it"))
+        _raise(problems)
+        return self
+
+    @property
+    def own_headers(self) -> tuple[tuple[str, str], ...]:
+        """`headers` in the clear, for the connector alone."""
+        return tuple((name, value.get_secret_value()) for name, value in self.headers.items())
+
+
+class Match(_Model):
+    """What a header must be: exactly one of the three. Written as a plain string, it is a `value`."""
+
+    value: str | None = Field(default=None, min_length=1)
+    """Equal to this, case-sensitively."""
+    prefix: str | None = Field(default=None, min_length=1)
+    """Starts with this."""
+    glob: str | None = Field(default=None, min_length=1)
+    """Matches this as a whole; `*` stands for any run of characters, `?` for one, everything else for itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse(cls, value: Any) -> Any:
+        return {"value": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(part is not None for part in (self.value, self.prefix, self.glob)) != 1:
+            raise ValueError("must be exactly one of value, prefix, glob; for either of two, write two rules")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        table = {**handler.resolve_ref_schema(handler(core_schema)), "minProperties": 1, "maxProperties": 1}
+        return {"anyOf": [{"type": "string", "minLength": 1}, table]}
+
+
+class Rule(_Model):
+    """Sends the requests that meet all of its conditions to one upstream. At least one condition is needed."""
+
+    method: Match | None = None
+    """The JSON-RPC method (`Mcp-Method`)."""
+    name: Match | None = None
+    """The tool or prompt name or the resource URI (`Mcp-Name`, decoded)."""
+    params: Mapping[str, Match] = {}
+    """Parameters that a tool publishes as headers: `Region` is the header `Mcp-Param-Region`, decoded. Names ignore
+    case."""
+    upstream: str
+    """The upstream, by its name under `upstreams`."""
+
+    @field_validator("params", mode="after")
+    @classmethod
+    def _params(cls, params: Mapping[str, Match]) -> Mapping[str, Match]:
+        problems: list[Problem] = []
+        seen: set[str] = set()
+        for name in params:
+            if name.lower().startswith("mcp-param-"):
+                problems.append(((name,), "is written without its Mcp-Param- prefix"))
+            elif not wellformed.is_token(name):
+                problems.append(((name,), "is no part of a header name; use letters, digits and hyphens"))
+            elif name.lower() in seen:
+                problems.append(((name,), "is named twice (header names ignore case); keep one"))
+            seen.add(name.lower())
+        _raise(problems)
+        return params
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if self.method is None and self.name is None and not self.params:
+            raise ValueError("has no condition and would take every request; name its upstream as the route's default")
+        return self
+
+
+class Route(_Model):
+    """One public MCP endpoint: a path, on every host or one, and the upstream or upstreams behind it."""
+
+    path: Annotated[str, AfterValidator(wellformed.path)]
+    """The path, matched as it stands, with or without a final slash."""
+    host: Annotated[str, AfterValidator(wellformed.host_pattern)] | None = None
+    """Serve only requests for this host (the port is not compared), or for every host below one: `*.example.com`. A
+    route with the host wins over a pattern, the longest pattern over others, any of them over a route without host."""
+    upstream: str | None = None
+    """The one upstream behind this route, by its name under `upstreams`. Either this, or `rules` and `default`."""
+    rules: tuple[Rule, ...] = ()
+    """Ordered rules; the first that matches takes the request."""
+    default: str | None = None
+    """The upstream for requests that no rule takes; those that carry no name (lists, `initialize`) go here too."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.upstream is not None and (self.rules or self.default is not None):
+            raise ValueError("has both upstream and rules or default; keep upstream alone, or rules with a default")
+        if self.upstream is None and self.default is None:
+            fix = "add default: the upstream for requests that no rule takes" if self.rules else "add upstream"
+            raise ValueError(f"leads nowhere; {fix}")
+        if self.upstream is None and not self.rules:
+            raise ValueError("has a default and no rules; write it as upstream")
+        return self
+
+    @property
+    def fallback(self) -> str:
+        """The name of the upstream that takes what no rule takes."""
+        return self.upstream or self.default or ""
+
+    def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Every upstream that this route names, with the place where it does."""
+        for index, rule in enumerate(self.rules):
+            yield ("rules", index, "upstream"), rule.upstream
+        yield (("upstream" if self.upstream is not None else "default"),), self.fallback
+
+
+class Limits(_Model):
+    """Bounds on what one peer can make the gateway hold."""
+
+    max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=1024**3)
+    """The largest request body; a larger one is refused with 413. From 1024 (smaller than an `initialize` with
+    capabilities) to 1 GiB."""
+    max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, le=4 * 1024**3)
+    """The largest JSON response of an upstream that is read into memory. From 1024 to 4 GiB."""
+    max_event_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
+    """The largest single event on an upstream's stream. From 1024 to 1 GiB."""
+    max_depth: int = Field(default=128, ge=8, le=512)
+    """How deep JSON may nest in a request. From 8 (what a plain call with capabilities needs) to 512 (well below where
+    a parser's own stack ends)."""
+    max_batch: int = Field(default=50, ge=1, le=1000)
+    """How many messages a batch may hold; only clients of 2025-03-26 send batches. From 1 to 1000."""
+
+
+class Sessions(_Model):
+    """Sessions of legacy clients."""
+
+    ttl_s: int = Field(default=86_400, ge=60, le=30 * 86_400)
+    """How long a session lives from its `initialize`, in seconds; its client then starts a new one. From 60 to 2592000
+    (30 days): an id that is never looked up must not live forever."""
+
+
+class Streams(_Model):
+    """Long-lived response streams."""
+
+    keep_alive_s: float = Field(default=15.0, ge=1, le=300, allow_inf_nan=False)
+    """After how many seconds of silence a comment is sent, so that nothing between closes the stream. From 1 to 300;
+    common load balancers close idle connections after 60."""
+    resume_ttl_s: float = Field(default=300.0, ge=0, le=86_400, allow_inf_nan=False)
+    """How long, in seconds, a legacy client can resume a dropped stream (`Last-Event-ID`) and fetch the answer it
+    missed. From 0 (not at all) to 86400."""
+
+
+class Settings(_Model):
+    """The whole configuration file."""
+
+    listen: Listen = Listen(host="127.0.0.1", port=8080)
+    """Where MCP clients connect, `host:port`; port 0 lets the system choose. An IPv6 address stands in brackets, and in
+    YAML then in quotes."""
+    admin: Listen | None = None
+    """Where health is served (`/healthz`), `host:port`; nowhere if absent. Not for the public."""
+    keys: tuple[SecretStr, ...] = ()
+    """Keys that seal session ids and other tokens, `ID:BASE64URL` with 32 bytes each, made by `mcp-front-door keygen`.
+    The first seals; the others only open what they sealed before, so that keys can be changed. At most 8. Without any,
+    a new key is made at each start, and legacy clients' sessions end with it."""
+    upstreams: Mapping[UpstreamName, Upstream] = Field(json_schema_extra={"minProperties": 1})
+    """The MCP servers behind the gateway, by name: lower-case letters, digits and hyphens."""
+    routes: tuple[Route, ...] = Field(json_schema_extra={"minItems": 1})
+    """The public endpoints."""
+    limits: Limits = Limits()
+    """Bounds on what one peer can make the gateway hold."""
+    sessions: Sessions = Sessions()
+    """Sessions of legacy clients."""
+    streams: Streams = Streams()
+    """Long-lived response streams."""
+
+    @field_validator("keys", mode="after")
+    @classmethod
+    def _keys(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if len(keys) > wellformed.MAX_KEYS:
+            raise ValueError(f"holds {len(keys)} keys; keep the newest {wellformed.MAX_KEYS}, the newest first")
+        problems: list[Problem] = []
+        seen: set[str] = set()
+        for index, key in enumerate(keys):
+            try:
+                key_id, _ = wellformed.sealing_key(key.get_secret_value())
+            except ValueError as error:
+                problems.append(((index,), str(error)))
+                continue
+            if key_id in seen:
+                problems.append(((index,), "has the id of an earlier key; give each key its own"))
+            seen.add(key_id)
+        _raise(problems)
+        return keys
+
+    @field_validator("upstreams", mode="after")
+    @classmethod
+    def _upstreams(cls, upstreams: Mapping[str, Upstream]) -> Mapping[str, Upstream]:
+        if not upstreams:
+            raise ValueError("must hold at least one upstream; give it a name and a url")
+        return upstreams
+
+    @field_validator("routes", mode="after")
+    @classmethod
+    def _routes(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
+        if not routes:
+            raise ValueError("must hold at least one route; give it a path and an upstream")
+        problems: list[Problem] = []
+        upstreams = info.data.get("upstreams")  # absent where they are faulty themselves
+        taken: dict[tuple[str | None, str], int] = {}
+        for index, route in enumerate(routes):
+            for place, name in route.references():
+                if upstreams is not None and name not in upstreams:
+                    problems.append(((index, *place), f'unknown upstream "{name}"; {hint(name, list(upstreams))}'))
+            first = taken.setdefault((route.host, route.path), index)
+            if first != index:
+                problems.append(((index, "path"), f"is served by routes[{first}] already; change path or host"))
+        _raise(problems)
+        return routes
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.admin is not None and self.admin == self.listen and self.admin.port != 0:
+            _raise([(("admin",), "is the address that clients connect to; choose another port")])
+        return self
+
+    @property
+    def sealing_keys(self) -> tuple[tuple[str, bytes], ...]:
+        """`keys` in the clear, as ids and 32 bytes each; empty where an ephemeral one is wanted."""
+        return tuple(wellformed.sealing_key(key.get_secret_value()) for key in self.keys)
+
+
+def hint(name: str, known: list[str]) -> str:
+    """What `name` may have been meant to be."""
+    near = wellformed.nearest(name, known)
+    return f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}"
+
+
+def _raise(problems: list[Problem]) -> None:
+    if problems:
+        text = "; ".join(f"{'.'.join(map(str, place))}: {message}" for place, message in problems)
+        raise PydanticCustomError(PROBLEMS, "{text}", {"text": text, "problems": problems})

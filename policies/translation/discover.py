@@ -1,0 +1,178 @@
+"""Capabilities, server description and versions: `initialize` result ↔ `server/discover` result.
+
+Specification: 2026-07-28 server/discover and basic/versioning; 2025-11-25 basic/lifecycle. Nothing is promised to a
+host that this gateway cannot deliver to it, nothing to an upstream that this host cannot answer.
+"""
+
+from dataclasses import dataclass, field
+
+from policies.exchange import Dialect
+from policies.mcp import (
+    ASK_CAPABILITY,
+    LATEST_LEGACY,
+    META_SERVER_INFO,
+    MODERN_VERSIONS,
+    PREFIX,
+    Era,
+    Json,
+    at_least,
+)
+
+_TASKS = PREFIX + "tasks"
+
+_CLIENT_SINCE = {
+    "roots": "2024-11-05",
+    "sampling": "2024-11-05",
+    "elicitation": "2025-06-18",
+    "tasks": "2025-11-25",
+    "experimental": "2024-11-05",
+    "extensions": "2024-11-05",
+}
+"""The first legacy revision with a client capability; extensions pass in every version with their settings, since
+a receiver that does not know them ignores them."""
+
+_SERVER_SINCE = {
+    "tools": "2024-11-05",
+    "prompts": "2024-11-05",
+    "resources": "2024-11-05",
+    "logging": "2024-11-05",
+    "completions": "2025-03-26",
+    "tasks": "2025-11-25",
+    "experimental": "2024-11-05",
+    "extensions": "2024-11-05",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an upstream says of itself, in its own dialect. `raw` is the whole result, unknown members included."""
+
+    dialect: Dialect
+    capabilities: Json = field(default_factory=dict)
+    server_info: Json | None = None
+    instructions: str | None = None
+    raw: Json = field(default_factory=dict)
+
+
+def of_discover(result: Json, version: str) -> Description:
+    meta = result.get("_meta")
+    info = meta.get(META_SERVER_INFO) if isinstance(meta, dict) else None
+    info = info if isinstance(info, dict) else result.get("serverInfo")
+    return Description(
+        Dialect("modern", version),
+        _object(result.get("capabilities")),
+        info if isinstance(info, dict) else None,
+        _text(result.get("instructions")),
+        result,
+    )
+
+
+def of_initialize(result: Json, version: str) -> Description:
+    info = result.get("serverInfo")
+    return Description(
+        Dialect("legacy", version),
+        _object(result.get("capabilities")),
+        info if isinstance(info, dict) else None,
+        _text(result.get("instructions")),
+        result,
+    )
+
+
+def client_capabilities(declared: Json, front: Era, upstream: Dialect) -> Json:
+    """The effective capabilities: what the host declared, less what cannot be carried to this upstream.
+
+    Within one era everything passes. Across eras the three kinds of ask do not: this gateway does not yet turn one
+    form of ask into the other, and an upstream that was promised an answer would wait for it.
+    """
+    if front == upstream.era == "modern":
+        return declared
+    if front == upstream.era:
+        return {k: v for k, v in declared.items() if at_least(upstream.version, _CLIENT_SINCE.get(k, "2025-11-25"))}
+    # tasks: 2025-11-25's and the modern extension's are different protocols, neither of which is bridged
+    kept = {k: v for k, v in declared.items() if k in ("experimental", "extensions")}
+    return _without_extension(kept, _TASKS)
+
+
+def can_ask(method: str, params: Json, capabilities: Json) -> Json | None:
+    """None where the client declared what the ask needs, else the `requiredCapabilities` it lacks (-32021).
+
+    An `elicitation: {}` means form (2025-11-25 client/elicitation, Capabilities).
+    """
+    need = ASK_CAPABILITY[method]
+    have = capabilities.get(need)
+    if not isinstance(have, dict):
+        return {need: {}}
+    if need == "elicitation":
+        mode = params.get("mode", "form")
+        if mode not in have and not (mode == "form" and "url" not in have):
+            return {need: {str(mode): {}}}
+    if need == "sampling" and ("tools" in params or "toolChoice" in params) and "tools" not in have:
+        return {need: {"tools": {}}}
+    return None
+
+
+def server_capabilities(description: Description, front: Dialect) -> Json:
+    """The upstream's capabilities as the front may promise them."""
+    if description.dialect.era == front.era == "modern":
+        return description.capabilities
+    if front.era == "legacy":
+        kept = {
+            k: v
+            for k, v in description.capabilities.items()
+            if at_least(front.version, _SERVER_SINCE.get(k, LATEST_LEGACY))
+        }
+        if description.dialect.era == "modern":
+            kept.pop("tasks", None)
+            resources = kept.get("resources")
+            if isinstance(resources, dict) and "subscribe" in resources:
+                # a legacy subscription over a modern listen stream is not bridged yet
+                kept["resources"] = {k: v for k, v in resources.items() if k != "subscribe"}
+            return _without_extension(kept, _TASKS)
+        return kept
+    return {k: v for k, v in description.capabilities.items() if k != "tasks"}
+
+
+def discover_result(description: Description, fallback_info: Json, age_s: float) -> Json:
+    """The `server/discover` result for a modern client, from a description fetched `age_s` ago: `ttlMs` is what
+    remains of the upstream's own, and 0 where it named none."""
+    result: Json = {"resultType": "complete", "supportedVersions": list(MODERN_VERSIONS)}
+    if description.dialect.era == "modern":
+        result = {**description.raw, **result}
+    front = Dialect("modern", MODERN_VERSIONS[0])
+    result["capabilities"] = server_capabilities(description, front)
+    if description.instructions is not None:
+        result["instructions"] = description.instructions
+    meta = result.get("_meta") if isinstance(result.get("_meta"), dict) else {}
+    result["_meta"] = {**(meta or {}), META_SERVER_INFO: description.server_info or fallback_info}
+    ttl_ms = result.get("ttlMs")
+    result["ttlMs"] = max(0, int(ttl_ms - age_s * 1000)) if isinstance(ttl_ms, int) else 0
+    result.setdefault("cacheScope", "private")
+    return result
+
+
+def initialize_result(description: Description, version: str, fallback_info: Json) -> Json:
+    """The `initialize` result for a legacy client that speaks `version`."""
+    result: Json = {}
+    if description.dialect.era == "legacy":
+        result = dict(description.raw)
+    result["protocolVersion"] = version
+    result["capabilities"] = server_capabilities(description, Dialect("legacy", version))
+    result["serverInfo"] = description.server_info or fallback_info
+    if description.instructions is not None:
+        result["instructions"] = description.instructions
+    return result
+
+
+def _without_extension(capabilities: Json, extension: str) -> Json:
+    extensions = capabilities.get("extensions")
+    if not isinstance(extensions, dict) or extension not in extensions:
+        return capabilities
+    return {**capabilities, "extensions": {k: v for k, v in extensions.items() if k != extension}}
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,56 @@
+"""What a listener is promised, and which notifications are its own.
+
+Specification: 2026-07-28 basic/patterns/subscriptions; 2025-11-25 server/resources (Subscriptions).
+"""
+
+from policies.mcp import LIST_CHANGED, RESOURCE_UPDATED, Json
+
+_CAPABILITY = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
+
+
+def everything(uris: tuple[str, ...] = ()) -> Json:
+    """The filter that stands for a legacy client's GET stream: all list changes, and what it subscribed to."""
+    wanted: Json = dict.fromkeys(_CAPABILITY, True)
+    return {**wanted, "resourceSubscriptions": list(uris)} if uris else wanted
+
+
+def honoured(wanted: Json, capabilities: Json, can_hear: bool) -> Json:
+    """The part of a filter that an upstream with these capabilities can serve; nothing where nobody can hear it.
+
+    `resourceSubscriptions` are those that may be tried: the upstream may still refuse one.
+    """
+    if not can_hear:
+        return {}
+    agreed: Json = {
+        name: True
+        for name, capability in _CAPABILITY.items()
+        if wanted.get(name) is True and _flag(capabilities, capability, "listChanged")
+    }
+    uris = wanted.get("resourceSubscriptions")
+    if isinstance(uris, list) and _flag(capabilities, "resources", "subscribe"):
+        unique = list(dict.fromkeys(uri for uri in uris if isinstance(uri, str)))
+        if unique:
+            agreed["resourceSubscriptions"] = unique
+    return agreed
+
+
+def concerns(agreed: Json, method: str, params: Json) -> bool:
+    """Whether a notification belongs to a listener with the agreed filter.
+
+    An update of a part of a subscribed resource counts (server/resources, Subscriptions: a sub-resource).
+    """
+    if method in LIST_CHANGED:
+        return agreed.get(LIST_CHANGED[method]) is True
+    if method == RESOURCE_UPDATED:
+        uri = params.get("uri")
+        return isinstance(uri, str) and any(_covers(one, uri) for one in agreed.get("resourceSubscriptions", ()))
+    return False
+
+
+def _covers(subscribed: str, uri: str) -> bool:
+    return uri == subscribed or uri.startswith(subscribed if subscribed.endswith("/") else subscribed + "/")
+
+
+def _flag(capabilities: Json, capability: str, name: str) -> bool:
+    value = capabilities.get(capability)
+    return isinstance(value, dict) and value.get(name) is True

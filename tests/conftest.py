@@ -1,0 +1,23 @@
+"""What every test folder shares: the list of field-report marks, for the test that compares it with the register."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--field-marks", metavar="FILE", help="write each collected test's field reports to FILE as JSON")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    file = session.config.getoption("--field-marks")
+    if file is None:
+        return
+    marks: dict[str, list[str]] = {}
+    for item in session.items:
+        ids = [ident for mark in item.iter_markers("field") for ident in mark.args]
+        if ids:
+            known = marks.setdefault(item.nodeid.split("[")[0], [])
+            known += [ident for ident in ids if ident not in known]
+    Path(file).write_text(json.dumps(marks))

@@ -1,0 +1,100 @@
+// What both TypeScript drivers share: steps.py's plan, walk and document, for a client whose methods are those of the SDK.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+export const ANSWERS = {
+  elicitation: { action: "accept", content: { name: "Änn", age: 7 } },
+  sampling: {
+    role: "assistant",
+    content: { type: "text", text: "hi € ☃" },
+    model: "a-model",
+    stopReason: "endTurn",
+  },
+  roots: { roots: [{ uri: "file:///work/x", name: "würzel" }] },
+};
+
+export const readPlan = () => JSON.parse(readFileSync(0, "utf8"));
+
+export function packageVersion(name) {
+  for (const folder of createRequire(import.meta.url).resolve.paths(name)) {
+    try {
+      return JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8")).version;
+    } catch (error) {
+      if (error.code !== "ENOENT") throw error;
+    }
+  }
+  throw new Error(`${name} is not installed above ${dirname(import.meta.url)}`);
+}
+
+const LISTS = {
+  tools: ["listTools", "tools"],
+  prompts: ["listPrompts", "prompts"],
+  resources: ["listResources", "resources"],
+  templates: ["listResourceTemplates", "resourceTemplates"],
+};
+
+async function listAll(client, what) {
+  const [method, key] = LISTS[what];
+  const names = [];
+  let pages = 0;
+  let cursor;
+  do {
+    const page = await client[method](cursor === undefined ? undefined : { cursor });
+    names.push(...page[key].map((item) => item.name));
+    cursor = page.nextCursor;
+    if (++pages > 50) throw new Error("the pages never end");
+  } while (cursor !== undefined);
+  return { names, pages };
+}
+
+function take(client, call, step) {
+  const { id: _id, op, what, meta, ...params } = step;
+  switch (op) {
+    case "list":
+      return listAll(client, what);
+    case "call":
+      return call({ ...params, ...(meta && { _meta: meta }) });
+    case "read":
+      return client.readResource(params);
+    case "get":
+      return client.getPrompt(params);
+    case "complete":
+      return client.complete(params);
+    default:
+      throw new Error(op);
+  }
+}
+
+/** `call(params, onprogress)` calls a tool; `isRpcError(error)` tells a JSON-RPC error from a fault of the driver. */
+export async function walk(client, call, isRpcError, plan) {
+  const steps = {};
+  const progress = {};
+  for (const step of plan.steps) {
+    const reports = (progress[step.id] = []);
+    try {
+      steps[step.id] = { ok: await take(client, (params) => call(params, (report) => reports.push(report)), step) };
+    } catch (error) {
+      if (!isRpcError(error)) throw error;
+      steps[step.id] = { error: { code: error.code, message: error.message, data: error.data } };
+    }
+  }
+  return { steps, progress };
+}
+
+/** Answers the three asks with ANSWERS; `handle(method, answerer)` registers with the SDK. */
+export function answerAsks(handle) {
+  const asked = [];
+  const answer = (kind) => (request) => {
+    asked.push({ kind, ...(request.params && { params: request.params }) });
+    return ANSWERS[kind];
+  };
+  handle("elicitation/create", answer("elicitation"));
+  handle("sampling/createMessage", answer("sampling"));
+  handle("roots/list", answer("roots"));
+  return asked;
+}
+
+export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+
+export const show = (document) => process.stdout.write(JSON.stringify(document));

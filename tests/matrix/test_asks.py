@@ -1,0 +1,61 @@
+"""Tools that ask their client for something, with client and upstream of one era, through the gateway.
+
+The legacy ways: on the call's own stream, and on the session's GET stream, where the TypeScript SDK 1.x and the
+`roots/list` of the Python SDK 1.x put them. The modern way: an `input_required` result, answered by a retry. Each
+client's run is compared with its own direct run: what it was asked, what came of it.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.matrix.clients import CLIENTS, Client
+from tests.matrix.compare import differences
+from tests.matrix.eras import offences
+from tests.matrix.plans import ASKS
+from tests.matrix.stages import ERA, Run, Stage
+from tests.matrix.test_matrix import outcome
+
+Json = dict[str, Any]
+
+every_same_era_pair = pytest.mark.parametrize(
+    ("on_stage", "client"),
+    [
+        pytest.param(upstream, client, id=f"{client}-x-{upstream}")
+        for upstream in ASKS
+        for client in CLIENTS
+        if CLIENTS[client].era == ERA[upstream]
+    ],
+    indirect=["on_stage"],
+    scope="session",
+)
+
+
+def asked_on_the_wire(run: Run) -> list[Json]:
+    """The requests that came to the client on its streams, whichever stream, without their ids."""
+    asks = [
+        {"method": message["method"], "params": message.get("params")}
+        for exchange in run.exchanges
+        for message in exchange.messages
+        if "method" in message and "id" in message and message["method"] != "ping"
+    ]
+    return sorted(asks, key=repr)
+
+
+@every_same_era_pair
+def test_a_tool_that_asks_gets_its_answers(on_stage: Stage, client: str) -> None:
+    who: Client = CLIENTS[client]
+    plan = ASKS[on_stage.name]
+    started = on_stage.direct(who, plan, asks=True), on_stage.through(who, plan, asks=True)
+    direct, through = (run.result() for run in started)
+
+    assert differences(direct.document["steps"], through.document["steps"]) == []
+    assert all("ok" in told for told in through.document["steps"].values())
+    kinds = {ask["kind"] for ask in through.document["asked"]}
+    assert kinds == {"elicitation", "sampling", "roots"}
+    assert differences(asked_on_the_wire(direct), asked_on_the_wire(through)) == []
+    wanted, got = direct.answers(), through.answers()
+    assert got.keys() == wanted.keys()
+    for key, exchanges in wanted.items():
+        assert differences([outcome(e) for e in exchanges], [outcome(e) for e in got[key]]) == [], key
+    assert offences(on_stage.name, on_stage.back.exchanges) == []

@@ -1,0 +1,153 @@
+"""Which route and which upstream take a request."""
+
+from typing import Any
+
+import pytest
+
+from policies import routing
+from policies.settings import Route
+
+
+def no_params(name: str) -> None:
+    return None
+
+
+def route(path: str = "/mcp", upstream: str = "u", **more: Any) -> Route:
+    return Route.model_validate({"path": path, "upstream": upstream, **more})
+
+
+ROUTES = (
+    route("/", "root"),
+    route("/mcp", "any"),
+    route("/mcp", "named", host="mcp.example.com"),
+    route("/mcp", "six", host="[::1]"),
+    route("/fleet/mcp/", "slash"),
+    route("/both", "bare"),
+    route("/both/", "slashed"),
+    route("/named-only", "named-only", host="mcp.example.com"),
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "upstream"),
+    [
+        ("other", "/mcp", "any"),
+        ("", "/mcp", "any"),
+        ("other:8080", "/mcp/", "any"),
+        ("mcp.example.com", "/mcp", "named"),
+        ("MCP.Example.COM:8443", "/mcp", "named"),
+        ("mcp.example.com.", "/mcp", "named"),
+        ("a.mcp.example.com", "/mcp", "any"),
+        ("mcp.example.com.evil", "/mcp", "any"),
+        ("[::1]:8080", "/mcp", "six"),
+        ("[::1]", "/mcp", "six"),
+        ("[::2]", "/mcp", "any"),
+        ("x", "/fleet/mcp", "slash"),
+        ("x", "/fleet/mcp/", "slash"),
+        ("x", "/both", "bare"),
+        ("x", "/both/", "slashed"),
+        ("x", "/", "root"),
+        ("x", "", "root"),
+        ("x", "/MCP", None),
+        ("x", "/mcp/x", None),
+        ("x", "/mcp//", None),
+        ("x", "//mcp", None),
+        ("x", "/fleet", None),
+        ("x", "/named-only", None),
+        ("mcp.example.com", "/named-only", "named-only"),
+    ],
+)
+def test_a_request_comes_in_by_its_path_and_host(host: str, path: str, upstream: str | None) -> None:
+    for routes in (ROUTES, ROUTES[::-1]):
+        found = routing.find_route(routes, host, path)
+        assert (found and found.upstream) == upstream
+
+
+def test_no_route_serves_nothing() -> None:
+    assert routing.find_route((), "x", "/mcp") is None
+
+
+WILD = (
+    route(upstream="any"),
+    route(upstream="wide", host="*.com"),
+    route(upstream="wild", host="*.example.com"),
+    route(upstream="exact", host="a.example.com"),
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "upstream"),
+    [
+        ("a.example.com", "exact"),
+        ("B.Example.com:80", "wild"),
+        ("x.y.example.com", "wild"),
+        ("example.com", "wide"),
+        (".example.com", "wide"),
+        ("notexample.com", "wide"),
+        ("example.org", "any"),
+    ],
+)
+def test_the_closest_host_wins(host: str, upstream: str) -> None:
+    for routes in (WILD, WILD[::-1]):
+        found = routing.find_route(routes, host, "/mcp")
+        assert found is not None
+        assert found.upstream == upstream
+
+
+RULED = Route.model_validate(
+    {
+        "path": "/mcp",
+        "default": "rest",
+        "rules": [
+            {"method": "tools/call", "name": {"prefix": "db_"}, "params": {"Region": "eu"}, "upstream": "eu-db"},
+            {"name": {"prefix": "db_"}, "upstream": "db"},
+            {"method": "resources/read", "name": {"glob": "file:///*/[a]?.txt"}, "upstream": "files"},
+            {"method": {"glob": "tasks/*"}, "upstream": "tasks"},
+            {"params": {"Tenant": {"glob": "*"}}, "upstream": "tenants"},
+            {"name": "größe", "upstream": "sizes"},
+            {"params": {"A": "1", "B": {"prefix": "2"}}, "upstream": "unreachable-without-both"},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "params", "upstream"),
+    [
+        ("tools/call", "db_query", {"Region": "eu"}, "eu-db"),
+        ("tools/call", "db_query", {"Region": "EU"}, "db"),
+        ("tools/call", "db_query", {}, "db"),
+        ("prompts/get", "db_help", {"Region": "eu"}, "db"),
+        ("tools/call", "DB_query", {}, "rest"),
+        ("tools/call", "db", {}, "rest"),
+        ("resources/read", "file:///x/y/[a]b.txt", {}, "files"),
+        ("resources/read", "file:///x\ny/[a]b.txt", {}, "files"),
+        ("resources/read", "file:///x/ab.txt", {}, "rest"),
+        ("resources/read", "file:///x/[a].txt", {}, "rest"),
+        ("resources/read", "file:///x/[a]b.txt.exe", {}, "rest"),
+        ("tools/call", "file:///x/[a]b.txt", {}, "rest"),
+        ("tasks/get", "t", {}, "tasks"),
+        ("tasks", None, {}, "rest"),
+        ("tools/list", None, {}, "rest"),
+        ("tools/list", None, {"Tenant": ""}, "tenants"),
+        ("tools/call", "größe", {}, "sizes"),
+        ("tools/call", "Größe", {}, "rest"),
+        ("tools/call", "x", {"A": "1"}, "rest"),
+        ("tools/call", "x", {"A": "1", "B": "23"}, "unreachable-without-both"),
+    ],
+)
+def test_the_first_rule_that_matches_takes_the_request(
+    method: str, name: str | None, params: dict[str, str], upstream: str
+) -> None:
+    assert routing.choose_upstream(RULED, method, name, params.get) == upstream
+
+
+def test_a_route_with_one_upstream_sends_everything_there() -> None:
+    assert routing.choose_upstream(route(), "tools/call", "x", no_params) == "u"
+
+
+def test_a_glob_of_many_stars_is_as_quick_as_any() -> None:
+    many = Route.model_validate(
+        {"path": "/mcp", "default": "rest", "rules": [{"name": {"glob": "*a" * 30 + "b"}, "upstream": "u"}]}
+    )
+    assert routing.choose_upstream(many, "tools/call", "a" * 8000, no_params) == "rest"

@@ -1,0 +1,173 @@
+"""The shape of `gateway` and `policies` as the design has it, and a proof that the checker sees each kind of breach."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.shape import IMPURE, Law, judge
+
+ROOT = Path(__file__).parent.parent
+
+# Within a package, imports go to a lower floor or stay on the same one.
+FLOORS = {
+    path: floor
+    for floor, paths in {
+        1: "policies/mcp policies/errors policies/wellformed",
+        2: "policies/jsonrpc policies/sse policies/settings policies/sealing policies/exchange",
+        3: "policies/era policies/headers policies/routing policies/translation/discover policies/translation/messages "
+        "policies/translation/subscriptions",
+        4: "policies/admission policies/delivery",
+    }.items()
+    for path in (f"{name}.py" for name in paths.split())
+}
+
+# Files that may catch everything, and why: where an unknown failure becomes an answer, and the roots of tasks, above
+# which nobody could catch anything.
+CATCH_ALL: dict[str, str] = {}
+
+
+def test_the_code_keeps_to_its_law() -> None:
+    breaches = judge(ROOT, Law(FLOORS, CATCH_ALL))
+    assert not breaches, "\n" + "\n".join(breaches)
+
+
+CLEAN = {
+    "policies/__init__.py": '"""Decides."""\n',
+    "policies/low.py": "import re\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import json\n",
+    "policies/high.py": "from policies import low\nfrom policies.low import re\n",
+    "gateway/__init__.py": "",
+    "gateway/bottom.py": "import asyncio\nfrom policies.high import low\n",
+    "gateway/top.py": "import gateway.bottom\ntry:\n    import uvloop\nexcept ImportError:\n    uvloop = None\n",
+    "gateway/root.py": "try:\n    pass\nexcept Exception:\n    pass\n",
+}
+LAW = Law(
+    {
+        "policies/low.py": 1,
+        "policies/high.py": 2,
+        "gateway/bottom.py": 1,
+        "gateway/top.py": 2,
+        "gateway/root.py": 1,
+    },
+    {"gateway/root.py": "a task root"},
+)
+
+
+def build(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def test_code_within_the_law_has_no_breach(tmp_path: Path) -> None:
+    assert judge(build(tmp_path, CLEAN), LAW) == []
+
+
+BREACHES = {
+    **{
+        f"policies import {module}": ("policies/low.py", f"import {module}\n", f"low.py:1 imports {module}, which")
+        for module in sorted(IMPURE)
+    },
+    "policies import a part of it": ("policies/low.py", "import os.path\n", "imports os, which policies may not"),
+    "policies import a name of it": ("policies/low.py", "from time import monotonic\n", "imports time, which"),
+    "policies import it by a relative path": (
+        "policies/low.py",
+        "from ..gateway import top\n",
+        "imports gateway, which",
+    ),
+    "policies import it for types": (
+        "policies/low.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import aiohttp\n",
+        "policies/low.py:3 imports aiohttp",
+    ),
+    "an upward import": ("gateway/bottom.py", "import gateway.top\n", "gateway/bottom.py:1 (floor 1) imports upward"),
+    "an upward import of a name": (
+        "gateway/bottom.py",
+        "from gateway.top import x\n",
+        "imports upward: gateway/top.py",
+    ),
+    "an upward import from the package": ("gateway/bottom.py", "from gateway import top\n", "imports upward"),
+    "an upward relative import": (
+        "policies/low.py",
+        "from .high import x\n",
+        "policies/low.py:1 (floor 1) imports upward",
+    ),
+    "an upward import for types": (
+        "policies/low.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from policies.high import x\n",
+        "policies/low.py:3 (floor 1) imports upward",
+    ),
+    "a circle of two": (
+        "policies/low.py",
+        "import policies.high\n",
+        "a circle: policies/high.py -> policies/low.py -> ",
+    ),
+    "an import in a function": ("gateway/top.py", "def f():\n    import re\n", "gateway/top.py:2 imports inside"),
+    "an import in a coroutine": (
+        "gateway/top.py",
+        "async def f():\n    from re import sub\n",
+        "top.py:2 imports inside",
+    ),
+    "an import in a method, under if": (
+        "gateway/top.py",
+        "class A:\n    def f(self):\n        if self:\n            import re\n",
+        "gateway/top.py:4 imports inside",
+    ),
+    "an import in a function, under try": (
+        "policies/high.py",
+        "def f():\n    try:\n        import re\n    except ImportError:\n        raise\n",
+        "policies/high.py:3 imports inside",
+    ),
+    "an import in a class": ("gateway/top.py", "class A:\n    import re\n", "gateway/top.py:2 imports inside"),
+    "a dynamic import in a function": (
+        "gateway/top.py",
+        "import importlib\ndef f():\n    return importlib.import_module('re')\n",
+        "gateway/top.py:3 imports inside",
+    ),
+    "a long file": ("gateway/top.py", "x = 1\n" * 601, "gateway/top.py has 601 lines, more than 600"),
+    "a broad except": ("gateway/top.py", "try:\n    pass\nexcept Exception:\n    raise\n", "gateway/top.py:3 catches"),
+    "a bare except": ("gateway/top.py", "try:\n    pass\nexcept:\n    raise\n", "gateway/top.py:3 catches everything"),
+    "a broader except": (
+        "policies/low.py",
+        "try:\n    pass\nexcept BaseException as e:\n    raise\n",
+        "low.py:3 catches",
+    ),
+    "a broad except among others": (
+        "gateway/top.py",
+        "def f():\n    try:\n        pass\n    except (ValueError, Exception):\n        raise\n",
+        "gateway/top.py:4 catches",
+    ),
+    "a broad suppression": (
+        "gateway/top.py",
+        "import contextlib\nwith contextlib.suppress(Exception):\n    pass\n",
+        "gateway/top.py:2 catches everything",
+    ),
+    "code in a package file": ("gateway/__init__.py", '"""Does."""\nx = 1\n', "gateway/__init__.py holds code"),
+    "a re-export": ("policies/__init__.py", "from policies.low import re\n", "policies/__init__.py holds code"),
+    "a file without a floor": ("gateway/sub/new.py", "x = 1\n", "gateway/sub/new.py has no floor; add it to FLOORS"),
+    "an allowance that is not used": (
+        "gateway/root.py",
+        "x = 1\n",
+        "gateway/root.py may catch everything and does not",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_each_breach_is_seen(tmp_path: Path, name: str) -> None:
+    path, text, sentence = BREACHES[name]
+    found = judge(build(tmp_path, CLEAN | {path: text}), LAW)
+    assert any(sentence in breach for breach in found), found
+
+
+def test_longer_circles_are_seen_once(tmp_path: Path) -> None:
+    files = CLEAN | {f"gateway/{name}.py": f"import gateway.{to}\n" for name, to in ("ab", "bc", "ca")}
+    floors = {**LAW.floors, "gateway/a.py": 1, "gateway/b.py": 1, "gateway/c.py": 1}
+    assert judge(build(tmp_path, files), Law(floors, LAW.catch_all)) == [
+        "imports run in a circle: gateway/a.py -> gateway/b.py -> gateway/c.py -> gateway/a.py"
+    ]
+
+
+def test_a_floor_for_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
+    law = Law({**LAW.floors, "gateway/gone.py": 1}, LAW.catch_all)
+    assert judge(build(tmp_path, CLEAN), law) == ["gateway/gone.py has a floor and does not exist"]

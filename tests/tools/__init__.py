@@ -1,0 +1,1 @@
+"""Scripts that write parts of the documentation from the code."""
