@@ -12,7 +12,7 @@ from gateway.front.drive import drive_modern
 from gateway.front.service import Service
 from gateway.front.splice import splice
 from gateway.upstreams.pool import Upstream
-from policies import headers, jsonrpc
+from policies import headers, jsonrpc, routing
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message
 from policies.errors import Fault, Rejection, UpstreamFault
