@@ -11,8 +11,8 @@ from gateway.upstreams.pool import Upstream, Upstreams
 from policies import identity, routing, session
 from policies.errors import Rejection
 from policies.exchange import FrontSession
-from policies.headers import name_of
-from policies.mcp import Json
+from policies.headers import decode, name_of
+from policies.mcp import HEADER_PARAM, Json
 from policies.sealing import KeyRing
 from policies.settings import Route, Settings
 
@@ -33,7 +33,15 @@ class Service:
 
     def upstream_for(self, route: Route, method: str, params: Json, headers: Mapping[str, str]) -> Upstream:
         """The upstream behind a route for a request whose headers agree with its body, or that has none."""
-        name = routing.choose_upstream(route, method, name_of(method, params), headers.get)
+
+        def param(name: str) -> str | None:
+            value = headers.get(HEADER_PARAM + name)
+            try:
+                return None if value is None else decode(value)
+            except ValueError:
+                return None  # no rule's value; who knows the tool's schema will refuse it
+
+        name = routing.choose_upstream(route, method, name_of(method, params), param)
         return self.upstreams[name or route.fallback]
 
     def forwarded(self, upstream: Upstream, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

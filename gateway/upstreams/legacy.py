@@ -6,21 +6,23 @@ that closes in mid-call is resumed by GET with `Last-Event-ID`, and a call is ne
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from functools import partial
+
+from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
 from gateway.stores.base import Store
-from gateway.upstreams.base import MAX_PAGES, Ids, Schemas
-from gateway.upstreams.conversation import Conversation, refusal
-from gateway.upstreams.modern import mirrored
+from gateway.upstreams.base import Ids
+from gateway.upstreams.conversation import Conversation
+from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.wire import EVENTS, Reception, Wire, within
-from policies import jsonrpc
+from policies import headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
-from policies.exchange import Answer, Call, Dialect, FrontSession, Notify, UpstreamSession
-from policies.headers import ParamHeader
+from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession
 from policies.mcp import (
-    ACKNOWLEDGED,
     CANCELLED,
     HEADER_LAST_EVENT,
     LATEST_LEGACY,
@@ -28,17 +30,12 @@ from policies.mcp import (
     LISTEN,
     LOG_LEVELS,
     META_PROGRESS_TOKEN,
-    PROGRESS,
     Json,
 )
-from policies.translation import subscriptions
 from policies.translation.discover import Description
 
 log = logging.getLogger(__name__)
 
-_DEFAULT_RETRY_MS = 1000
-"""The pause before a stream is resumed where the upstream names none (WHATWG: "a few seconds"; a call is waiting)."""
-_MAX_RETRY_MS = 60_000
 _FRUITLESS = 5
 """Resumptions in a row that bring nothing new before the call is given up."""
 
@@ -47,11 +44,12 @@ class LegacyConnector:
     def __init__(self, wire: Wire, store: Store, ids: Ids, session_ttl_s: float) -> None:
         self.dialect = Dialect("legacy", LATEST_LEGACY)
         self.sessions = Sessions(wire, store, ids, session_ttl_s)
-        self.sessions.start_pump = self._start_pump
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas()
+        self._schemas = Schemas(self._page)
         self._running: dict[int, Conversation] = {}
+        self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
+        self.sessions.start_pump = self._streams.start_pump
         self._background: set[asyncio.Task[None]] = set()
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
@@ -66,13 +64,6 @@ class LegacyConnector:
         self.sessions.release(shared)
         return shared.description
 
-    async def schema(self, call: Call, tool: str, *, fresh: bool = False) -> tuple[ParamHeader, ...]:
-        found = None if fresh else self._schemas.get(call.principal, tool)
-        if found is None:
-            await self._learn(call)
-            found = self._schemas.get(call.principal, tool)
-        return found or ()
-
     async def notify(self, call: Call, owner: FrontSession) -> None:
         """A notification of a legacy client's, inside its own session."""
         session = await self.sessions.owned(owner, call.forwarded, call.capabilities)
@@ -83,6 +74,7 @@ class LegacyConnector:
     async def close(self) -> None:
         while self._background:
             await asyncio.wait(self._background)
+        await self._streams.close()
         await self.sessions.close()
 
     # legs
@@ -91,7 +83,7 @@ class LegacyConnector:
         """In the caller's own session. If the upstream has lost it, its state is gone and the client must know, unless
         the operator has said that sessions here hold nothing (`heal`)."""
         session = await self.sessions.owned(owner, call.forwarded, call.capabilities)
-        run = self._listen_owned if call.method == LISTEN else self._call_owned
+        run = self._streams.listen_owned if call.method == LISTEN else self._call_owned
         try:
             await run(call, session, exchange)
             return
@@ -106,7 +98,7 @@ class LegacyConnector:
 
     async def _shared_leg(self, call: Call, exchange: Exchange) -> None:
         """In a borrowed session. A 404 proves that nothing ran, so that one new session and one retry are safe."""
-        run = self._listen_shared if call.method == LISTEN else self._call_shared
+        run = self._streams.listen_shared if call.method == LISTEN else self._call_shared
         for _ in range(2):
             shared = await self.sessions.shared(call)
             try:
@@ -121,10 +113,17 @@ class LegacyConnector:
         await self._call(call, session, Conversation(self.sessions, session, call, exchange, None, None))
 
     async def _call_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
+        if call.method == "tools/call":
+            # a legacy upstream compares nothing, so what routed this call is compared here
+            sent = CIMultiDict(call.param_headers)
+            rejection = headers.check_params(sent, call.params.get("arguments") or {}, await self._schemas.of(call))
+            if rejection is not None:
+                exchange.emit(Fail(rejection.code, rejection.message, rejection.data, rejection.http))
+                return
         if call.log_level is not None:
             await self._raise_level(shared, call.log_level)
         info = shared.description.server_info
-        talk = Conversation(self.sessions, shared.session, call, exchange, info, shared.publish)
+        talk = Conversation(self.sessions, shared.session, call, exchange, info, partial(self._hear_for_all, shared))
         await self._call(call, shared.session, talk)
 
     async def _call(self, call: Call, session: UpstreamSession, talk: Conversation) -> None:
@@ -148,7 +147,7 @@ class LegacyConnector:
 
     async def _post_and_resume(self, body: bytes, session: UpstreamSession, call: Call, talk: Conversation) -> None:
         head = self.sessions.headers(session, call.forwarded)
-        place = _Place()
+        place = Place()
         try:
             async with self._wire.request("POST", head, body) as reception:
                 if reception.status == 404 and session.id is not None:
@@ -159,13 +158,13 @@ class LegacyConnector:
                 raise
         await self._resume(session, call, talk, place)
 
-    async def _resume(self, session: UpstreamSession, call: Call, talk: Conversation, place: "_Place") -> None:
+    async def _resume(self, session: UpstreamSession, call: Call, talk: Conversation, place: "Place") -> None:
         """Polls for the rest of a stream that closed before its answer (transports, Sending Messages, 6)."""
         fruitless = 0
         while not talk.done:
             if place.event_id is None or fruitless >= _FRUITLESS:
                 raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
-            await asyncio.sleep(min(place.retry_ms, _MAX_RETRY_MS) / 1000)
+            await asyncio.sleep(place.retry_ms / 1000)
             before = place.event_id
             head = self.sessions.headers(session, call.forwarded) | EVENTS | {HEADER_LAST_EVENT: before}
             head.pop("Content-Type", None)
@@ -179,10 +178,9 @@ class LegacyConnector:
                     raise
             fruitless = 0 if place.event_id != before else fruitless + 1
 
-    async def _hear(self, reception: Reception, talk: Conversation, place: "_Place") -> None:
+    async def _hear(self, reception: Reception, talk: Conversation, place: "Place") -> None:
         async for piece in reception.pieces():
-            place.event_id = piece.event_id or place.event_id
-            place.retry_ms = piece.retry_ms if piece.retry_ms is not None else place.retry_ms
+            place.pass_by(piece.event_id, piece.retry_ms)
             if piece.message is not None:
                 talk.on(piece.message)
                 if talk.done:
@@ -195,112 +193,6 @@ class LegacyConnector:
         except Fault as fault:
             log.debug("a cancel did not reach upstream %s: %s", self._wire.name, fault.message)
 
-    # streams
-
-    async def _listen_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
-        """The session's GET stream for its one owner, asks included; resumed when the upstream closes it."""
-        talk = Conversation(self.sessions, session, call, exchange, None, None)
-        place = _Place()
-        try:
-            await self._get(session, call, place, lambda message: self._on_stream(talk, message))
-        finally:
-            await talk.close()
-
-    def _on_stream(self, talk: Conversation, message: Json) -> None:
-        """Progress may come here for a call whose own stream is elsewhere; its token says which."""
-        if not self._progress_elsewhere(message):
-            talk.on(message)
-
-    def _progress_elsewhere(self, message: Json) -> bool:
-        if message.get("method") != PROGRESS or not isinstance(message.get("params"), dict):
-            return False
-        running = self._running.get(message["params"].get(META_PROGRESS_TOKEN))
-        if running is not None:
-            running.notification(PROGRESS, message["params"])
-        return True
-
-    async def _get(
-        self,
-        session: UpstreamSession,
-        call: Call,
-        place: "_Place",
-        on: Callable[[Json], None],
-        opened: Callable[[bool], None] = lambda _: None,
-    ) -> None:
-        """Reads the standalone stream of a session until it is refused, again and again where it ends or breaks.
-
-        Raises `SessionGone` on 404, an `UpstreamFault` with HTTP 405 where the first request is refused otherwise.
-        """
-        first = True
-        while True:
-            head = self.sessions.headers(session, call.forwarded) | EVENTS
-            head.pop("Content-Type", None)
-            if place.event_id is not None:
-                head[HEADER_LAST_EVENT] = place.event_id
-            try:
-                async with self._wire.request("GET", head, long_lived=True) as reception:
-                    if reception.status == 404 and session.id is not None:
-                        raise SessionGone
-                    if reception.status != 200 or reception.kind != "sse":
-                        raise UpstreamFault("the upstream serves no stream for this session", http=405)
-                    first = False
-                    opened(True)
-                    async for piece in reception.pieces():
-                        place.event_id = piece.event_id or place.event_id
-                        place.retry_ms = piece.retry_ms if piece.retry_ms is not None else place.retry_ms
-                        if piece.message is not None:
-                            on(piece.message)
-            except SessionGone:
-                raise
-            except UpstreamFault as fault:
-                if first or fault.http == 405:
-                    raise
-            await asyncio.sleep(min(place.retry_ms, _MAX_RETRY_MS) / 1000)
-
-    async def _listen_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
-        """`subscriptions/listen` over a session: acknowledged first, then what was asked for, until cancelled. A lost
-        session is replaced and its subscriptions made again."""
-        wanted = call.params.get("notifications")
-        can_hear = shared.can_hear.done() and shared.can_hear.result()
-        agreed = subscriptions.honoured(
-            wanted if isinstance(wanted, dict) else {}, shared.description.capabilities, can_hear
-        )
-        uris = await self._subscribe(shared, agreed.pop("resourceSubscriptions", []), call)
-        if uris:
-            agreed["resourceSubscriptions"] = uris
-
-        def heard(method: str, params: Json) -> None:
-            if subscriptions.concerns(agreed, method, params):
-                exchange.emit(Notify(method, params, self.dialect))
-
-        shared.listeners.add(heard)
-        try:
-            exchange.emit(Notify(ACKNOWLEDGED, {"notifications": agreed}, self.dialect))
-            await shared.gone.wait()
-        finally:
-            shared.listeners.discard(heard)
-            self._spawn(self._unsubscribe(shared, uris, call))
-        exchange.emit(Answer({}, self.dialect))  # a graceful end: the client listens anew
-
-    async def _subscribe(self, shared: Shared, uris: list[str], call: Call) -> list[str]:
-        """Those of `uris` that the upstream takes; counted, since others may listen to the same."""
-        taken = []
-        for uri in uris:
-            if not shared.subscribed.get(uri):
-                params = {"uri": uri}
-                message = await self.sessions.request(shared.session, "resources/subscribe", params, call.forwarded)
-                if "error" in message:
-                    continue
-            shared.subscribed[uri] = shared.subscribed.get(uri, 0) + 1
-            taken.append(uri)
-        return taken
-
-    async def _unsubscribe(self, shared: Shared, uris: list[str], call: Call) -> None:
-        for uri in uris:
-            shared.subscribed[uri] -= 1
-            if shared.subscribed[uri] == 0 and not shared.gone.is_set():
-                await self._quietly(shared, "resources/unsubscribe", {"uri": uri}, call)
-
     async def _raise_level(self, shared: Shared, level: str) -> None:
         """The session's level only ever gets more verbose: each call filters for itself, and a level that went back
         would flap under calls in flight."""
@@ -311,81 +203,26 @@ class LegacyConnector:
         if isinstance(shared.description.capabilities.get("logging"), dict):
             await self.sessions.request(shared.session, "logging/setLevel", {"level": level}, shared.forwarded)
 
-    async def _quietly(self, shared: Shared, method: str, params: Json, call: Call) -> None:
-        try:
-            await self.sessions.request(shared.session, method, params, call.forwarded)
-        except Fault as fault:
-            log.debug("%s was not taken by upstream %s: %s", method, self._wire.name, fault.message)
+    def _hear_for_all(self, shared: Shared, method: str, params: Json) -> None:
+        if method == "notifications/tools/list_changed":
+            self._schemas.forget()
+        shared.publish(method, params)
 
-    # the stream of a shared session
-
-    def _start_pump(self, shared: Shared) -> asyncio.Task[None]:
-        return asyncio.create_task(self._pump(shared), name=f"GET stream of {self._wire.name}")
-
-    async def _pump(self, shared: Shared) -> None:
-        call = Call(LISTEN, {}, {}, {}, None, "", self.dialect, forwarded=shared.forwarded)
-
-        def opened(yes: bool) -> None:
-            if not shared.can_hear.done():
-                shared.can_hear.set_result(yes)
-
-        def on(message: Json) -> None:
-            if "method" not in message or self._progress_elsewhere(message):
-                return
-            if "id" in message:
-                self._spawn(self._answer(shared, message))
-            else:
-                params = message.get("params")
-                shared.publish(message["method"], params if isinstance(params, dict) else {})
-
-        try:
-            await self._get(shared.session, call, _Place(), on, opened)
-        except SessionGone:
-            self.sessions.lost(shared)
-        except UpstreamFault as fault:
-            log.debug("upstream %s: %s", self._wire.name, fault.message)
-        finally:
-            opened(False)
-
-    async def _answer(self, shared: Shared, message: Json) -> None:
-        try:
-            await self.sessions.tell(shared.session, refusal(message), shared.forwarded)
-        except Fault as fault:
-            log.debug("an answer was not taken by upstream %s: %s", self._wire.name, fault.message)
-
-    # schemas
-
-    async def _learn(self, call: Call) -> None:
-        """Walks `tools/list` as this caller, so that its Mcp-Param-* headers can be judged here: a legacy upstream
-        compares nothing."""
+    async def _page(self, call: Call, cursor: str | None) -> Json | None:
+        """One page of the tools as this caller sees them."""
         shared = await self.sessions.shared(call)
         try:
-            cursor: str | None = None
-            for _ in range(MAX_PAGES):
-                params: Json = {} if cursor is None else {"cursor": cursor}
-                message = await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
-                result = message.get("result")
-                if not isinstance(result, dict):
-                    return
-                self._schemas.learn(call.principal, mirrored(result))
-                cursor = result.get("nextCursor")
-                if not cursor:
-                    return
+            params: Json = {} if cursor is None else {"cursor": cursor}
+            message = await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
         finally:
             self.sessions.release(shared)
+        result = message.get("result")
+        return result if isinstance(result, dict) else None
 
     def _spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-
-class _Place:
-    """Where in a stream we are, and how long to wait before it is resumed."""
-
-    def __init__(self) -> None:
-        self.event_id: str | None = None
-        self.retry_ms = _DEFAULT_RETRY_MS
 
 
 def _with_meta(params: Json, meta: Json) -> Json:

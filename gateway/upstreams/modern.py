@@ -9,12 +9,13 @@ import logging
 from collections.abc import Sequence
 
 from gateway.exchange import Exchange
-from gateway.upstreams.base import MAX_PAGES, OWN_INFO, Ids, Schemas
+from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.wire import BOTH, Reception, Wire, within
 from policies import headers, jsonrpc
 from policies.errors import UpstreamFault
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
-from policies.headers import InvalidAnnotation, ParamHeader
+from policies.headers import ParamHeader
 from policies.mcp import (
     HEADER_MISMATCH,
     LATEST_MODERN,
@@ -40,7 +41,7 @@ class ModernConnector:
         self.dialect = Dialect("modern", version)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas()
+        self._schemas = Schemas(self._page)
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
         if call.method == LISTEN:
@@ -56,15 +57,6 @@ class ModernConnector:
             raise UpstreamFault(f"upstream {self._wire.name} does not describe itself")
         return of_discover(result, self.dialect.version)
 
-    async def schema(self, call: Call, tool: str, *, fresh: bool = False) -> tuple[ParamHeader, ...]:
-        if fresh:
-            self._schemas.forget(call.principal)
-        found = self._schemas.get(call.principal, tool)
-        if found is None:
-            await self._learn(call)
-            found = self._schemas.get(call.principal, tool)
-        return found or ()
-
     # one call
 
     async def _specs(self, call: Call, fresh: bool) -> tuple[ParamHeader, ...]:
@@ -72,7 +64,7 @@ class ModernConnector:
         came: the upstream judges them."""
         if call.method != "tools/call" or call.front.era == "modern":
             return ()
-        return await self.schema(call, str(call.params.get("name")), fresh=fresh)
+        return await self._schemas.of(call, fresh=fresh)
 
     async def _call(self, call: Call, exchange: Exchange) -> None:
         status, message = await self._attempt(call, exchange, fresh=False)
@@ -149,19 +141,11 @@ class ModernConnector:
 
     # for the gateway's own use
 
-    async def _learn(self, call: Call) -> None:
-        """Walks `tools/list` as this caller and remembers what is mirrored."""
-        cursor: str | None = None
-        for _ in range(MAX_PAGES):
-            params: Json = {} if cursor is None else {"cursor": cursor}
-            message = await self._ask_plainly("tools/list", params, call.forwarded, call.capabilities)
-            result = message.get("result")
-            if not isinstance(result, dict):
-                return
-            self._schemas.learn(call.principal, mirrored(result))
-            cursor = result.get("nextCursor")
-            if not cursor:
-                return
+    async def _page(self, call: Call, cursor: str | None) -> Json | None:
+        params: Json = {} if cursor is None else {"cursor": cursor}
+        message = await self._ask_plainly("tools/list", params, call.forwarded, call.capabilities)
+        result = message.get("result")
+        return result if isinstance(result, dict) else None
 
     async def _ask_plainly(
         self, method: str, params: Json, forwarded: Sequence[tuple[str, str]], capabilities: Json
@@ -175,19 +159,6 @@ class ModernConnector:
             self._wire.request("POST", head, body) as reception,
         ):
             return await self._last_message(reception, request_id, Exchange(call))
-
-
-def mirrored(result: Json) -> dict[str, tuple[ParamHeader, ...]]:
-    """What each tool of a `tools/list` result mirrors into headers; tools with invalid annotations mirror nothing."""
-    found: dict[str, tuple[ParamHeader, ...]] = {}
-    for tool in result.get("tools") or ():
-        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-            try:
-                found[tool["name"]] = headers.param_headers(tool.get("inputSchema"))
-            except InvalidAnnotation as error:
-                log.warning("tool %r has an invalid x-mcp-header and is left out: %s", tool["name"], error)
-                found[tool["name"]] = ()
-    return found
 
 
 def _code(message: Json) -> object:

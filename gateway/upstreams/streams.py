@@ -1,0 +1,213 @@
+"""The standalone streams of a legacy upstream's sessions: one owner's own, and a shared session's for all who listen.
+
+Specification: 2025-11-25 basic/transports (Listening for Messages from the Server, Resumability and Redelivery).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from gateway.exchange import Exchange
+from gateway.upstreams.conversation import Conversation, refusal
+from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.wire import EVENTS, Wire
+from policies.errors import Fault, SessionGone, UpstreamFault
+from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSession
+from policies.mcp import ACKNOWLEDGED, HEADER_LAST_EVENT, LATEST_LEGACY, LISTEN, META_PROGRESS_TOKEN, PROGRESS, Json
+from policies.translation import subscriptions
+
+log = logging.getLogger(__name__)
+
+DEFAULT_RETRY_MS = 1000
+"""The pause before a stream is resumed where the upstream names none (WHATWG: "a few seconds"; a call is waiting)."""
+
+MAX_RETRY_MS = 60_000
+"""The longest pause an upstream may ask for: a stream that is silent for longer is as good as none."""
+
+
+class Place:
+    """Where in a stream we are, and how long to wait before it is resumed."""
+
+    def __init__(self) -> None:
+        self.event_id: str | None = None
+        self.retry_ms = DEFAULT_RETRY_MS
+
+    def pass_by(self, event_id: str | None, retry_ms: int | None) -> None:
+        self.event_id = event_id or self.event_id
+        self.retry_ms = min(retry_ms, MAX_RETRY_MS) if retry_ms is not None else self.retry_ms
+
+
+class Streams:
+    """`running`: the conversations of calls in flight by progress token. `hear`: what concerns all of a session."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        sessions: Sessions,
+        running: dict[int, Conversation],
+        hear: Callable[[Shared, str, Json], None],
+    ) -> None:
+        self.dialect = Dialect("legacy", LATEST_LEGACY)
+        self.sessions = sessions
+        self._wire = wire
+        self._running = running
+        self._hear_for_all = hear
+        self._background: set[asyncio.Task[None]] = set()
+
+    def start_pump(self, shared: Shared) -> asyncio.Task[None]:
+        """Reads the stream of a shared session for as long as the session lives."""
+        return asyncio.create_task(self._pump(shared), name=f"GET stream of {self._wire.name}")
+
+    async def close(self) -> None:
+        while self._background:
+            await asyncio.wait(self._background)
+
+    async def listen_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
+        """The session's GET stream for its one owner, asks included; resumed when the upstream closes it."""
+        talk = Conversation(self.sessions, session, call, exchange, None, None)
+        place = Place()
+        try:
+            await self._get(
+                session, call, place, lambda message: self._on_stream(talk, message), lambda _: exchange.emit(Opened())
+            )
+        finally:
+            await talk.close()
+
+    def _on_stream(self, talk: Conversation, message: Json) -> None:
+        """Progress may come here for a call whose own stream is elsewhere; its token says which."""
+        if not self._progress_elsewhere(message):
+            talk.on(message)
+
+    def _progress_elsewhere(self, message: Json) -> bool:
+        if message.get("method") != PROGRESS or not isinstance(message.get("params"), dict):
+            return False
+        running = self._running.get(message["params"].get(META_PROGRESS_TOKEN))
+        if running is not None:
+            running.notification(PROGRESS, message["params"])
+        return True
+
+    async def _get(
+        self,
+        session: UpstreamSession,
+        call: Call,
+        place: "Place",
+        on: Callable[[Json], None],
+        opened: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        """Reads the standalone stream of a session until it is refused, again and again where it ends or breaks.
+
+        Raises `SessionGone` on 404, an `UpstreamFault` with HTTP 405 where the first request is refused otherwise.
+        """
+        first = True
+        while True:
+            head = self.sessions.headers(session, call.forwarded) | EVENTS
+            head.pop("Content-Type", None)
+            if place.event_id is not None:
+                head[HEADER_LAST_EVENT] = place.event_id
+            try:
+                async with self._wire.request("GET", head, long_lived=True) as reception:
+                    if reception.status == 404 and session.id is not None:
+                        raise SessionGone
+                    if reception.status != 200 or reception.kind != "sse":
+                        raise UpstreamFault("the upstream serves no stream for this session", http=405)
+                    if first:
+                        opened(True)
+                    first = False
+                    async for piece in reception.pieces():
+                        place.pass_by(piece.event_id, piece.retry_ms)
+                        if piece.message is not None:
+                            on(piece.message)
+            except SessionGone:
+                raise
+            except UpstreamFault as fault:
+                if first or fault.http == 405:
+                    raise
+            await asyncio.sleep(place.retry_ms / 1000)
+
+    async def listen_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
+        """`subscriptions/listen` over a session: acknowledged first, then what was asked for, until cancelled. A lost
+        session is replaced and its subscriptions made again."""
+        wanted = call.params.get("notifications")
+        can_hear = shared.can_hear.done() and shared.can_hear.result()
+        agreed = subscriptions.honoured(
+            wanted if isinstance(wanted, dict) else {}, shared.description.capabilities, can_hear
+        )
+        uris = await self._subscribe(shared, agreed.pop("resourceSubscriptions", []), call)
+        if uris:
+            agreed["resourceSubscriptions"] = uris
+
+        def heard(method: str, params: Json) -> None:
+            if subscriptions.concerns(agreed, method, params):
+                exchange.emit(Notify(method, params, self.dialect))
+
+        shared.listeners.add(heard)
+        try:
+            exchange.emit(Notify(ACKNOWLEDGED, {"notifications": agreed}, self.dialect))
+            await shared.gone.wait()
+        finally:
+            shared.listeners.discard(heard)
+            self._spawn(self._unsubscribe(shared, uris, call))
+        exchange.emit(Answer({}, self.dialect))  # a graceful end: the client listens anew
+
+    async def _subscribe(self, shared: Shared, uris: list[str], call: Call) -> list[str]:
+        """Those of `uris` that the upstream takes; counted, since others may listen to the same."""
+        taken = []
+        for uri in uris:
+            if not shared.subscribed.get(uri):
+                params = {"uri": uri}
+                message = await self.sessions.request(shared.session, "resources/subscribe", params, call.forwarded)
+                if "error" in message:
+                    continue
+            shared.subscribed[uri] = shared.subscribed.get(uri, 0) + 1
+            taken.append(uri)
+        return taken
+
+    async def _unsubscribe(self, shared: Shared, uris: list[str], call: Call) -> None:
+        for uri in uris:
+            shared.subscribed[uri] -= 1
+            if shared.subscribed[uri] == 0 and not shared.gone.is_set():
+                await self._quietly(shared, "resources/unsubscribe", {"uri": uri}, call)
+
+    async def _quietly(self, shared: Shared, method: str, params: Json, call: Call) -> None:
+        try:
+            await self.sessions.request(shared.session, method, params, call.forwarded)
+        except Fault as fault:
+            log.debug("%s was not taken by upstream %s: %s", method, self._wire.name, fault.message)
+
+    async def _pump(self, shared: Shared) -> None:
+        call = Call(LISTEN, {}, {}, {}, None, "", self.dialect, forwarded=shared.forwarded)
+
+        def opened(yes: bool) -> None:
+            if not shared.can_hear.done():
+                shared.can_hear.set_result(yes)
+
+        def on(message: Json) -> None:
+            if "method" not in message or self._progress_elsewhere(message):
+                return
+            if "id" in message:
+                self._spawn(self._answer(shared, message))
+            else:
+                params = message.get("params")
+                self._hear_for_all(shared, message["method"], params if isinstance(params, dict) else {})
+
+        try:
+            await self._get(shared.session, call, Place(), on, opened)
+        except SessionGone:
+            self.sessions.lost(shared)
+        except UpstreamFault as fault:
+            log.debug("upstream %s: %s", self._wire.name, fault.message)
+        finally:
+            opened(False)
+
+    async def _answer(self, shared: Shared, message: Json) -> None:
+        try:
+            await self.sessions.tell(shared.session, refusal(message), shared.forwarded)
+        except Fault as fault:
+            log.debug("an answer was not taken by upstream %s: %s", self._wire.name, fault.message)
+
+    # schemas
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
