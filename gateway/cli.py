@@ -143,6 +143,11 @@ def _demo(options: argparse.Namespace) -> int:
     major_minor = tuple(int(part) for part in _version("mcp").split(".")[:2] if part.isdigit())
     if major_minor < DEMO_NEEDS:
         return _fail('demo needs the extra: pip install "mcp-front-door[demo]"', exit_codes.USAGE)
+    if options.listen is not None:
+        try:
+            wellformed.host_port(options.listen)
+        except ValueError as error:
+            raise UsageError(f"--listen: {error}") from None
     command = [sys.executable, "-P", "-m", "gateway.demo"]  # -P: not a folder that happens to be named gateway
     command += ["--listen", options.listen] if options.listen else []
     command += ["--once"] if options.once else []

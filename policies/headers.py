@@ -255,6 +255,15 @@ def check_name(headers: Headers, request: Request) -> Rejection | None:
     return None if agree else _mismatch(HEADER_NAME, f"does not match params.{member}")
 
 
+def param_of(headers: Headers, name: str) -> str | None:
+    """What `Mcp-Param-{name}` says, decoded, for routing; None where it is missing, malformed or contradicts itself."""
+    lines = set(headers.getall(HEADER_PARAM + name, ()))
+    try:
+        return decode(lines.pop()) if len(lines) == 1 else None
+    except ValueError:
+        return None
+
+
 def check_params(headers: Headers, arguments: Json, specs: Iterable[ParamHeader]) -> Rejection | None:
     """Each argument that the tool mirrors is in its header, and no header claims an argument that is not there."""
     for spec in specs:

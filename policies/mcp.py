@@ -74,6 +74,18 @@ MODERN_METHODS: Final = frozenset(
     {*CACHEABLE, "tools/call", "prompts/get", "completion/complete", "subscriptions/listen"}
     | {"tasks/get", "tasks/update", "tasks/cancel"}
 )
+CAPABILITY_OF: Final = {
+    "tools/list": "tools",
+    "tools/call": "tools",
+    "prompts/list": "prompts",
+    "prompts/get": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "resources/read": "resources",
+    "completion/complete": "completions",
+}
+"""The server capability that a request needs. `completions` is declared since 2025-03-26."""
+
 REMOVED_METHODS: Final = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
     | {"sampling/createMessage", "elicitation/create", "roots/list", "tasks/list", "tasks/result"}

@@ -93,7 +93,8 @@ def main() -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return exit_codes.OK
     except ChildFailed as error:
-        print(error, file=sys.stderr)
+        if error.code is None:  # else the child has said why
+            print(error, file=sys.stderr)
         return error.code or exit_codes.FAILED
     return exit_codes.OK if works else exit_codes.UPSTREAM_FAILED
 

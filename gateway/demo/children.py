@@ -20,10 +20,10 @@ _READY: Final = "listening on "
 
 
 class ChildFailed(Exception):
-    """A child ended, or did not listen in time; it has said why on stderr. `code` is its exit code, if it ended."""
+    """A child did not listen in time (`code` is None), or ended with `code` and has said why on stderr."""
 
     def __init__(self, name: str, code: int | None) -> None:
-        super().__init__(f"{name} did not start" if code is None else f"{name} ended with exit code {code}")
+        super().__init__(f"{name} does not listen after {READY_S:.0f} s")
         self.code = code
 
 

@@ -22,6 +22,7 @@ from policies.admission import Acceptance, Head, legacy_version, meta_of, progre
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, GatewayFault, Rejection, SessionGone
 from policies.exchange import Call, Dialect, FrontSession, Reply
+from policies.headers import name_of
 from policies.mcp import (
     CANCELLED,
     HEADER_LAST_EVENT,
@@ -97,7 +98,7 @@ async def take(
         if isinstance(request_id, str | int):
             service.exchanges.cancel(owner.id, request_id)
         return
-    upstream = service.upstream_for(head.route, message.method, message.params, {})
+    upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
     connector = await upstream.connector("legacy")
     if isinstance(connector, LegacyConnector):
         call = call_of(service, request, upstream, owner, message.method, message.params)
@@ -119,7 +120,7 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     last = request.headers.get(HEADER_LAST_EVENT)
     if last is not None:
         return await _resume(service, request, owner, last)
-    upstream = service.upstream_for(head.route, LISTEN, {}, {})
+    upstream = service.upstream_for(head.route, LISTEN, None)
     params: Json = {"notifications": subscriptions.everything()}
     exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
     to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
@@ -167,7 +168,7 @@ async def _open(
     if service.draining:
         raise GatewayFault("shutting down; connect again")
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
-    upstream = service.upstream_for(head.route, "initialize", message.params, {})
+    upstream = service.upstream_for(head.route, "initialize", None)
     now_s = int(time.time())
     opened = FrontSession(
         secrets.token_hex(12),
@@ -210,7 +211,7 @@ async def start(
     """What answers a request: a message that is at hand, or an exchange that has been started for it."""
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
-    upstream = service.upstream_for(head.route, message.method, message.params, {})
+    upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
     connector = await upstream.connector("legacy")
     call = call_of(service, request, upstream, owner, message.method, message.params)
     if connector.dialect.era == "modern":

@@ -45,6 +45,9 @@ class Mcp:
         if raw is None:
             why = f"the request body is larger than {limits.max_body_bytes} bytes (limits.max_body_bytes)"
             return reply.rejected(Rejection(INVALID_REQUEST, why, http=413))
+        unread = await modern.serve_unread(self._service, request, head, raw)
+        if unread is not None:
+            return unread
         message = jsonrpc.parse(raw, max_depth=limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))

@@ -18,7 +18,10 @@ from policies.delivery import Addressee, Message
 from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
 from policies.mcp import (
+    HEADER_METHOD,
+    HEADER_NAME,
     HEADER_PARAM,
+    HEADER_VERSION,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
@@ -43,6 +46,29 @@ _OWN_META = frozenset(
     {META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN}
     | {META_SUBSCRIPTION_ID, META_SERVER_INFO}
 )
+
+
+async def serve_unread(service: Service, request: web.BaseRequest, head: Head, raw: bytes) -> web.StreamResponse | None:
+    """Splices on the headers alone, where the upstream that they name verifies them itself (`verifies_headers`): not a
+    byte of the body is parsed. None where this request is not of that kind."""
+    method = request.headers.get(HEADER_METHOD)
+    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
+        return None
+    try:
+        name = headers.decode(request.headers.get(HEADER_NAME, ""))
+    except ValueError:
+        return None
+    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
+        return None
+    upstream = service.upstream_for(head.route, method, name or None, request.headers)
+    if not upstream.settings.verifies_headers or method == "server/discover":
+        return None
+    try:
+        if (await upstream.connector("modern")).dialect.era != "modern":
+            return None
+        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request.headers))
+    except UpstreamFault as fault:
+        return reply.rejected(fault.rejection(), jsonrpc.readable_id(raw))
 
 
 async def serve(
@@ -82,7 +108,9 @@ def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Re
 async def _serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Request
 ) -> web.StreamResponse:
-    upstream = service.upstream_for(head.route, message.method, message.params, request.headers)
+    upstream = service.upstream_for(
+        head.route, message.method, headers.name_of(message.method, message.params), request.headers
+    )
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(request, head, message, upstream)
     forwarded = service.forwarded(upstream, request.headers)
@@ -90,7 +118,7 @@ async def _serve(
     if connector.dialect.era == "modern":
         if head.accept.json and head.accept.sse:
             try:
-                return await splice(service, request, raw, message, upstream, forwarded)
+                return await splice(service, request, raw, message.method, upstream, forwarded)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -98,7 +126,8 @@ async def _serve(
                 if message.method not in READS:
                     raise
     else:
-        rejection = headers.unknown_method(message.method)
+        # the tasks of 2025-11-25 and of the modern extension are different protocols
+        rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
         if rejection is not None:
             return reply.rejected(rejection, message.id)
         if message.method == "server/discover":

@@ -11,8 +11,7 @@ from gateway.upstreams.pool import Upstream, Upstreams
 from policies import identity, routing, session
 from policies.errors import Rejection
 from policies.exchange import FrontSession
-from policies.headers import decode, name_of
-from policies.mcp import HEADER_PARAM, Json
+from policies.headers import Headers, param_of
 from policies.sealing import KeyRing
 from policies.settings import Route, Settings
 
@@ -31,18 +30,13 @@ class Service:
     draining: bool = False
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
-    def upstream_for(self, route: Route, method: str, params: Json, headers: Mapping[str, str]) -> Upstream:
-        """The upstream behind a route for a request whose headers agree with its body, or that has none."""
+    def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
+        """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any."""
 
-        def param(name: str) -> str | None:
-            value = headers.get(HEADER_PARAM + name)
-            try:
-                return None if value is None else decode(value)
-            except ValueError:
-                return None  # no rule's value; who knows the tool's schema will refuse it
+        def param(suffix: str) -> str | None:
+            return param_of(headers, suffix) if headers is not None else None
 
-        name = routing.choose_upstream(route, method, name_of(method, params), param)
-        return self.upstreams[name or route.fallback]
+        return self.upstreams[routing.choose_upstream(route, method, name, param) or route.fallback]
 
     def forwarded(self, upstream: Upstream, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The caller's headers that this upstream is configured to get."""

@@ -8,6 +8,7 @@ response, which is the cancel.
 
 import msgspec
 from aiohttp import web
+from multidict import CIMultiDict
 
 from gateway.front import reply
 from gateway.front.service import Service
@@ -36,20 +37,22 @@ async def splice(
     service: Service,
     request: web.BaseRequest,
     raw: bytes,
-    message: jsonrpc.Request,
+    method: str,
     upstream: Upstream,
     forwarded: tuple[tuple[str, str], ...],
 ) -> web.StreamResponse:
-    """Raises `UpstreamFault` as long as nothing has been written to the client."""
-    head = {k: v for k, v in request.headers.items() if _passes(k.lower())} | dict(forwarded) | BOTH
-    listens = message.method == LISTEN
+    """Raises `UpstreamFault` as long as nothing has been written to the client. The body is read for its id only where
+    the upstream fails in the middle of a stream."""
+    head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
+    head.update([*forwarded, *BOTH.items()])
+    listens = method == LISTEN
     total_s = None if listens else upstream.settings.timeouts.total_s
     async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
         if reception.kind != "sse":
             async with within(total_s, upstream.name):
                 return await _json(reception)
         stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-        return await _stream(reception, stream, message, total_s)
+        return await _stream(reception, stream, raw, total_s)
 
 
 async def _json(reception: Reception) -> web.Response:
@@ -69,9 +72,7 @@ async def _json(reception: Reception) -> web.Response:
     return reply.json(body, reception.status, headers)
 
 
-async def _stream(
-    reception: Reception, stream: reply.Stream, message: jsonrpc.Request, total_s: float | None
-) -> web.StreamResponse:
+async def _stream(reception: Reception, stream: reply.Stream, raw: bytes, total_s: float | None) -> web.StreamResponse:
     """Whole events as they come, until the last message. Without one, the client gets an error in its place."""
     await stream.open()
     try:
@@ -83,8 +84,8 @@ async def _stream(
         fault = UpstreamFault(f"upstream {reception.name} closed its stream without an answer")
     except UpstreamFault as failed:
         fault = failed
-    if message.method != LISTEN:  # a listener takes a stream that just ends for a lost one, and listens anew
-        await stream.event(error(fault.rejection(), message.id).raw)
+    if total_s is not None:  # a listener takes a stream that just ends for a lost one, and listens anew
+        await stream.event(error(fault.rejection(), jsonrpc.readable_id(raw)).raw)
     return await stream.end()
 
 

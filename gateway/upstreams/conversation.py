@@ -44,8 +44,8 @@ class Conversation:
         server_info: Json | None,
         heard: Callable[[str, Json], None] | None,
     ) -> None:
-        self._sessions = sessions
-        self._session = session
+        self.sessions = sessions
+        self.session = session
         self._call = call
         self._exchange = exchange
         self._server_info = server_info
@@ -148,7 +148,7 @@ class Conversation:
 
     async def _tell(self, body: bytes) -> None:
         try:
-            await self._sessions.tell(self._session, body, self._call.forwarded)
+            await self.sessions.tell(self.session, body, self._call.forwarded)
         except UpstreamFault as fault:
             log.debug("an answer to an upstream's request was not taken: %s", fault.message)
 

@@ -30,9 +30,10 @@ from policies.mcp import (
     LISTEN,
     LOG_LEVELS,
     META_PROGRESS_TOKEN,
+    METHOD_NOT_FOUND,
     Json,
 )
-from policies.translation.discover import Description
+from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,9 @@ class LegacyConnector:
         await self._call(call, session, Conversation(self.sessions, session, call, exchange, None, None))
 
     async def _call_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
+        if not offers(shared.description, call.method):
+            exchange.emit(Fail(METHOD_NOT_FOUND, f"{call.method} is not offered here"))
+            return
         if call.method == "tools/call":
             # a legacy upstream compares nothing, so what routed this call is compared here
             sent = CIMultiDict(call.param_headers)

@@ -13,7 +13,16 @@ from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.wire import EVENTS, Wire
 from policies.errors import Fault, SessionGone, UpstreamFault
 from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSession
-from policies.mcp import ACKNOWLEDGED, HEADER_LAST_EVENT, LATEST_LEGACY, LISTEN, META_PROGRESS_TOKEN, PROGRESS, Json
+from policies.mcp import (
+    ACKNOWLEDGED,
+    HEADER_LAST_EVENT,
+    LATEST_LEGACY,
+    LISTEN,
+    LOG_MESSAGE,
+    META_PROGRESS_TOKEN,
+    PROGRESS,
+    Json,
+)
 from policies.translation import subscriptions
 
 log = logging.getLogger(__name__)
@@ -184,7 +193,9 @@ class Streams:
         def on(message: Json) -> None:
             if "method" not in message or self._progress_elsewhere(message):
                 return
-            if "id" in message:
+            if message["method"] == LOG_MESSAGE:
+                self._logged(shared, message)
+            elif "id" in message:
                 self._spawn(self._answer(shared, message))
             else:
                 params = message.get("params")
@@ -198,6 +209,13 @@ class Streams:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
         finally:
             opened(False)
+
+    def _logged(self, shared: Shared, message: Json) -> None:
+        """Servers on the TypeScript SDK v1 send a call's log messages here. They are that call's where only one runs,
+        and nobody's where there are several: another caller must not read them."""
+        talks = [talk for talk in self._running.values() if talk.session == shared.session]
+        if len(talks) == 1 and isinstance(message.get("params"), dict):
+            talks[0].notification(LOG_MESSAGE, message["params"])
 
     async def _answer(self, shared: Shared, message: Json) -> None:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from policies.exchange import Dialect
 from policies.mcp import (
     ASK_CAPABILITY,
+    CAPABILITY_OF,
     LATEST_LEGACY,
     META_SERVER_INFO,
     MODERN_VERSIONS,
@@ -109,6 +110,15 @@ def can_ask(method: str, params: Json, capabilities: Json) -> Json | None:
     if need == "sampling" and ("tools" in params or "toolChoice" in params) and "tools" not in have:
         return {need: {"tools": {}}}
     return None
+
+
+def offers(description: Description, method: str) -> bool:
+    """Whether a legacy server has `method`: read from its capabilities, since error codes do not tell (the Python SDK
+    1.x answers unknown methods with -32602). Completion could not be declared before 2025-03-26."""
+    needed = CAPABILITY_OF.get(method)
+    if needed == "completions" and not at_least(description.dialect.version, "2025-03-26"):
+        return True
+    return needed is not None and isinstance(description.capabilities.get(needed), dict)
 
 
 def server_capabilities(description: Description, front: Dialect) -> Json:

@@ -98,6 +98,7 @@ async def run(*arguments: str, cwd: Path | None = None) -> Done:
         ("probe http://a/ --timeout soon", "argument --timeout: must be a number of seconds above 0, at most 3600"),
         ("probe http://a/ -H planted", "--header: must be 'Name: value'"),
         ("probe http://a/ -H Mcp-Name:planted", "--header: Mcp-Name: is the protocol's own"),
+        ("demo --listen 8080", "--listen: must be host:port"),
         ("keygen --id a.b", "--id: must be 1 to 16 letters, digits, _ or -"),
     ],
 )
