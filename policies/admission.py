@@ -1,6 +1,6 @@
 """The request ladder: what is this, may it, where to. Each rung gives a value or a `Rejection`.
 
-Order and statuses: DESIGN in docs/; 2026-07-28 basic/transports/streamable-http, 2025-11-25 basic/transports. The
+Order and statuses: 2026-07-28 basic/transports/streamable-http, 2025-11-25 basic/transports. The
 rungs are called in the order in which they stand here: the head is judged before a byte of the body is read, and
 nothing about sessions or routes of others leaks to a caller who fails an earlier rung.
 """
@@ -77,12 +77,12 @@ def check_origin(host: str, origins: Sequence[str], loopback_only: bool) -> Reje
 
     An absent Origin is no browser. "null" never matches (streamable-http, Security & Endpoint).
     """
-    name = _host_name(host)
+    name = routing.host_name(host)
     if loopback_only and name not in _LOOPBACK:
         return Rejection(INVALID_REQUEST, "Host is not one this gateway serves", http=403)
     for origin in origins:
         _, separator, rest = origin.partition("://")
-        same = _host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
+        same = routing.host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
         if not separator or not same:
             return Rejection(INVALID_REQUEST, "Origin is not allowed", http=403)
     return None
@@ -138,10 +138,3 @@ def _is_json(content_type: str | None) -> bool:
     media, *parameters = (part.strip().lower() for part in (content_type or "").split(";"))
     charsets = [p.partition("=")[2].strip('" ') for p in parameters if p.startswith("charset")]
     return media == "application/json" and all(charset in ("utf-8", "utf8") for charset in charsets)
-
-
-def _host_name(authority: str) -> str:
-    authority = authority.lower()
-    if authority.startswith("["):
-        return authority.partition("]")[0] + "]"
-    return authority.partition(":")[0]

@@ -29,8 +29,6 @@ NONCE_BYTES: Final = 28
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
 """More than any request body of default size would carry back; bounds what a token may unpack to."""
 
-MAX_KEYS: Final = 8
-"""Rotation needs two or three."""
 
 _VERSION: Final = "1"
 _SALT_BYTES: Final = 16
@@ -55,8 +53,10 @@ class KeyRing:
     def __post_init__(self) -> None:
         if not self.keys:
             raise ValueError("there is no sealing key; make one with `mcp-front-door keygen`")
-        if len(self.keys) > MAX_KEYS:
-            raise ValueError(f"there are {len(self.keys)} sealing keys; keep at most {MAX_KEYS}, the newest first")
+        if len(self.keys) > wellformed.MAX_KEYS:
+            raise ValueError(
+                f"there are {len(self.keys)} sealing keys; keep at most {wellformed.MAX_KEYS}, the newest first"
+            )
         ids = [key_id for key_id, _ in self.keys]
         for key_id, key in self.keys:
             if not _KEY_ID.fullmatch(key_id):

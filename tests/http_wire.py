@@ -102,7 +102,7 @@ async def read_head(stream: Buffered) -> tuple[str, Headers]:
 async def body_parts(stream: Buffered, headers: Headers, *, response: bool) -> AsyncIterator[bytes]:
     """The body, piece by piece as it comes; EOFError where it is cut short."""
     if (headers.get("Transfer-Encoding") or "").lower() == "chunked":
-        while size := int((await stream.until(b"\r\n")).split(b";")[0], 16):
+        while size := await _chunk_size(stream):
             yield (await stream.exactly(size + 2))[:-2]
         while await stream.until(b"\r\n") != b"\r\n":
             pass
@@ -117,6 +117,14 @@ async def body_parts(stream: Buffered, headers: Headers, *, response: bool) -> A
     elif response:
         while piece := await stream.some():
             yield piece
+
+
+async def _chunk_size(stream: Buffered) -> int:
+    line = await stream.until(b"\r\n")
+    try:
+        return int(line.split(b";")[0], 16)
+    except ValueError:
+        raise AssertionError(f"no chunk size: {line!r} before {await stream.some()!r}") from None
 
 
 async def read_body(stream: Buffered, headers: Headers, *, response: bool = False) -> bytes:

@@ -41,6 +41,7 @@ DEFAULTS: dict[str, Answer] = {
     "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]},
     "completion/complete": {"completion": {"values": ["one", "two"]}},
 }
+LEGACY_DEFAULTS: dict[str, Answer] = {"ping": {}, "logging/setLevel": {}, "resources/subscribe": {}}
 CAPABILITIES = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
 
 
@@ -49,6 +50,8 @@ class LegacyUpstream(Upstream):
 
     A request without a session is refused as the official Python SDK refuses it, the modern probe among them.
     """
+
+    unknown = Err(-32601, "Method not found")  # with 200: 404 would say that the session is gone
 
     def __init__(
         self,
@@ -123,10 +126,8 @@ class LegacyUpstream(Upstream):
                 await answer(call)
             else:
                 await call.reply(202)
-        elif message["method"] == "ping":
-            await call.answer({})
         else:
-            await self.dispatch(call, {**DEFAULTS, "server/discover": Err(-32601, "Method not found")})
+            await self.dispatch(call, DEFAULTS | LEGACY_DEFAULTS)
 
     async def push(self, message: Json, session: str | None = None) -> None:
         """Writes a message to a GET stream: the one of `session`, or the only one, once it is open."""
@@ -175,7 +176,7 @@ class ModernUpstream(Upstream):
 
     async def dispatch(self, call: Call, defaults: dict[str, Answer]) -> None:
         method = call.seen.method or ""
-        answer = self.on.get(method, defaults.get(method, Err(-32601, "Method not found", status=404)))
+        answer = self.on.get(method, defaults.get(method, self.unknown))
         outcome = await answer(call) if callable(answer) else answer
         if outcome is None:
             return

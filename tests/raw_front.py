@@ -234,7 +234,7 @@ class Front:
     async def send(self, verb: str, headers: Overrides, body: bytes | None = None) -> Answer:
         async with self.open(verb, headers, body) as opened:
             ended = True
-            if opened.status not in (204, 304):
+            if opened.status not in (204, 304) and verb != "HEAD":
                 try:
                     while await opened.read():
                         pass

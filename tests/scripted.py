@@ -181,6 +181,7 @@ class Upstream:
     """A scripted HTTP server on a port of 127.0.0.1 that the system chose, serving every path alike."""
 
     path = "/mcp"
+    unknown = Err(-32601, "Method not found", status=404)
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -304,7 +305,7 @@ class Upstream:
 
     async def dispatch(self, call: Call, defaults: dict[str, Answer]) -> None:
         method = call.seen.method
-        answer = self.on.get(method or "", defaults.get(method or "", Err(-32601, "Method not found", status=404)))
+        answer = self.on.get(method or "", defaults.get(method or "", self.unknown))
         outcome = await answer(call) if callable(answer) else answer
         if outcome is not None:
             await call.answer(outcome)

@@ -6,6 +6,7 @@ answers is `policies/era.py`'s business.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -96,7 +97,7 @@ async def probe(url: str, *, headers: Mapping[str, str], timeout_s: float) -> Pr
         {"url": url, "headers": dict(headers), "timeouts": Timeouts(probe_s=timeout_s)}
     )
     async with aiohttp.ClientSession(auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar()) as http:
-        wire, ids = Wire("probed", settings, Limits(), http), Ids()
+        wire, ids = Wire(urlsplit(url).netloc, settings, Limits(), http), Ids()
         verdict = await discover(wire, ids)
         if verdict.kind == "unauthorized":
             raise UpstreamFault("the server refuses these credentials; give it some with --header", http=401)

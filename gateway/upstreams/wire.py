@@ -248,10 +248,12 @@ class Blocks:
     async def __anext__(self) -> tuple[bytes, sse.Event | None]:
         while not self._ready:
             chunk = await self._waiting(self._reception.chunk())
-            if not chunk:
+            if not chunk and not self._splitter.pending:
                 raise StopAsyncIteration
             try:
-                self._ready.extend(self._splitter.feed(chunk))
+                self._ready.extend(self._splitter.feed(chunk))  # at the end, too: what was too large comes out now
+                if not chunk:
+                    raise StopAsyncIteration
             except sse.EventTooLarge as error:
                 raise self._reception.too_large() from error
         return self._ready.popleft()

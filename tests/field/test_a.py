@@ -36,7 +36,7 @@ async def test_an_unknown_session_is_404(door: Door, upstream_era: str, token: s
     assert posted.final["id"] == "a-1"
     no_session(await front.send("GET", {**headers, "Accept": "text/event-stream"}))
     no_session(await front.send("DELETE", headers))
-    assert door.upstream(upstream_era).methods() == []
+    assert door.upstream(upstream_era).calls("tools/list") == []
     session = await front.initialize()
     assert "result" in (await session.request("tools/list")).final, "the client starts anew"
 
@@ -75,7 +75,7 @@ async def test_a_request_without_any_session_is_400(door: Door, upstream_era: st
     answer = await door.front(upstream_era).post(LISTING, {"MCP-Protocol-Version": version})
     assert (answer.status, answer.final["id"]) == (400, "a-1"), repr(answer)
     assert "Mcp-Session-Id" not in answer.headers
-    assert door.upstream(upstream_era).methods() == []
+    assert door.upstream(upstream_era).calls("tools/list") == []
 
 
 @pytest.mark.field("A3")

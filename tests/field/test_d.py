@@ -67,7 +67,6 @@ async def test_a_method_in_another_case_is_another_method(door: Door, upstream_e
     answer = await door.front(upstream_era).post(message, {**modern_headers(message), "Mcp-Name": "danger_tool"})
     assert (answer.status, answer.code) in ((404, -32601), (400, -32020)), repr(answer)
     assert door.upstream(upstream_era).calls("tools/call") == []
-    assert door.upstream(upstream_era).calls(method) == []
 
 
 @pytest.mark.field("D1")
