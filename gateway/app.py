@@ -29,6 +29,10 @@ else:
 
 log = logging.getLogger(__name__)
 
+_SILENT = logging.getLogger("gateway.front.http")
+_SILENT.setLevel(logging.CRITICAL + 1)
+"""What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
+
 GRACE_S = 10.0
 """How long calls may go on after SIGTERM: less than what orchestrators allow by default (30 s)."""
 
@@ -53,8 +57,8 @@ class Gateway:
             _is_loopback(settings.listen.host),
         )
         # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
-        self._mcp = web.Server(Mcp(self.service).handle, handler_cancellation=True, access_log=None)
-        self._status = web.Server(Status(self.service).handle, access_log=None)
+        self._mcp = web.Server(Mcp(self.service).handle, handler_cancellation=True, access_log=None, logger=_SILENT)
+        self._status = web.Server(Status(self.service).handle, access_log=None, logger=_SILENT)
         self._listeners: list[Listener] = []
 
     async def start(self) -> str:

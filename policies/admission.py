@@ -67,7 +67,9 @@ def admit_head(
     elif not _is_json(headers.get("Content-Type")):
         return Rejection(INVALID_REQUEST, "Content-Type must be application/json in UTF-8", http=415)
     accept = acceptance(headers.getall("Accept", ()))
-    if not accept.json and not accept.sse:
+    if method == "GET" and not accept.sse:
+        return Rejection(INVALID_REQUEST, "Accept must list text/event-stream", http=406)
+    if method == "POST" and not accept.json and not accept.sse:
         return Rejection(INVALID_REQUEST, "Accept must list application/json and text/event-stream", http=406)
     return Head(route, accept, version)
 

@@ -16,7 +16,7 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed",
             2: "jsonrpc sse settings sealing exchange session",
-            3: "era headers identity routing translation/discover translation/messages translation/subscriptions",
+            3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions",
             4: "admission delivery",
         },
         "gateway": {

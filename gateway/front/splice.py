@@ -1,12 +1,11 @@
 """Modern to modern: the request goes out as the bytes that came in, and so does the answer.
 
 Specification: 2026-07-28 basic/transports/streamable-http. No exchange is built. What is still seen to: hop-by-hop and
-private headers stay behind, an answer is JSON-RPC, events are passed on whole, and exactly one last message reaches the
-client, even where the upstream breaks off or goes on after its answer. A client that goes away closes the upstream's
-response, which is the cancel.
+private headers stay behind, an answer is this request's, events are passed on whole, and exactly one last message
+reaches the client, even where the upstream breaks off or goes on after its answer. A client that goes away closes the
+upstream's response, which is the cancel.
 """
 
-import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -18,19 +17,10 @@ from policies import jsonrpc
 from policies.delivery import error
 from policies.errors import UpstreamFault
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
+from policies.peek import Splice
 
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
-"""What servers that know only sessions say to a request without one."""
-
-
-class _Peek(msgspec.Struct):
-    """The little of a message that is looked at."""
-
-    method: str | msgspec.UnsetType = msgspec.UNSET
-
-
-_peek = msgspec.json.Decoder(_Peek)
 
 
 async def splice(
@@ -41,8 +31,8 @@ async def splice(
     upstream: Upstream,
     forwarded: tuple[tuple[str, str], ...],
 ) -> web.StreamResponse:
-    """Raises `UpstreamFault` as long as nothing has been written to the client. The body is read for its id only where
-    the upstream fails in the middle of a stream."""
+    """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more
+    is looked at than what its answers are held against."""
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*forwarded, *BOTH.items()])
     listens = method == LISTEN
@@ -50,50 +40,48 @@ async def splice(
     async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
         if reception.kind != "sse":
             async with within(total_s, upstream.name):
-                return await _json(reception)
+                return await _json(reception, Splice(raw))
         stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-        return await _stream(reception, stream, raw, total_s)
+        return await _stream(reception, stream, Splice(raw), total_s)
 
 
-async def _json(reception: Reception) -> web.Response:
+async def _json(reception: Reception, splice: Splice) -> web.Response:
     body = await reception.raw() if reception.kind == "json" else b""
-    if reception.status == 200 and body[:1] == b"{":
-        return reply.json(body)
-    try:
-        answer = jsonrpc.loads(body)
-    except ValueError:
-        answer = None
-    failure = answer.get("error") if isinstance(answer, dict) else None
-    if not isinstance(failure, dict) or reception.status in (401, 403):
+    if splice.judge(body) != "last" or reception.status in (401, 403):
         raise reception.refusal()
-    if failure.get("code") in _LEGACY_CODES and reception.status in (400, 404):
+    if reception.status in (400, 404) and _is_legacy(body):
         raise UpstreamFault("the upstream no longer answers modern requests", contradiction=True)
     headers = {k: v for k, v in reception.headers.items() if k == "Retry-After"}
     return reply.json(body, reception.status, headers)
 
 
-async def _stream(reception: Reception, stream: reply.Stream, raw: bytes, total_s: float | None) -> web.StreamResponse:
+async def _stream(
+    reception: Reception, stream: reply.Stream, splice: Splice, total_s: float | None
+) -> web.StreamResponse:
     """Whole events as they come, until the last message. Without one, the client gets an error in its place."""
     await stream.open()
     try:
         async with within(total_s, reception.name):
             async for block, event in reception.blocks(stream.waiting):
-                await stream.raw(block)
-                if event is not None and event.data and event.event == "message" and _is_response(event.data):
+                verdict = "pass"
+                if event is not None and event.data:
+                    verdict = splice.judge(event.data) if event.event == "message" else "drop"
+                if verdict != "drop":
+                    await stream.raw(block)
+                if verdict == "last":
                     return await stream.end()
         fault = UpstreamFault(f"upstream {reception.name} closed its stream without an answer")
     except UpstreamFault as failed:
         fault = failed
     if total_s is not None:  # a listener takes a stream that just ends for a lost one, and listens anew
-        await stream.event(error(fault.rejection(), jsonrpc.readable_id(raw)).raw)
+        await stream.event(error(fault.rejection(), splice.id).raw)
     return await stream.end()
 
 
-def _is_response(data: bytes) -> bool:
-    try:
-        return _peek.decode(data).method is msgspec.UNSET
-    except msgspec.MsgspecError:
-        return False
+def _is_legacy(body: bytes) -> bool:
+    """Whether an error is what servers that know only sessions say to a request without one."""
+    failure = jsonrpc.loads(body).get("error")
+    return isinstance(failure, dict) and failure.get("code") in _LEGACY_CODES
 
 
 def _passes(name: str) -> bool:

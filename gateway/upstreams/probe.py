@@ -48,8 +48,8 @@ class ProbeReport:
 async def discover(wire: Wire, ids: Ids) -> era.Verdict:
     """Asks `server/discover`, once more where the upstream names a version that we share.
 
-    No answer in time is for an HTTP upstream no verdict: it is then judged by `initialize`. Raises `UpstreamFault`
-    where the upstream cannot be reached.
+    No answer, in time or at all, is for an HTTP upstream no verdict: it is then judged by `initialize`. Raises
+    `UpstreamFault` where the upstream cannot be reached.
     """
     version = LATEST_MODERN
     for _ in range(2):
@@ -57,7 +57,7 @@ async def discover(wire: Wire, ids: Ids) -> era.Verdict:
             async with within(wire.settings.timeouts.probe_s, wire.name):
                 verdict = await _discover_once(wire, ids, version)
         except UpstreamFault as fault:
-            if fault.http == 504:
+            if fault.executed:
                 return era.Verdict("legacy")
             raise
         if verdict.kind != "retry":

@@ -9,7 +9,7 @@ same-origin 307 or 308, which by its meaning was not executed.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -218,9 +218,7 @@ class Pieces:
             raise self._reception.too_large() from error
         for event in events:
             if event.data and event.event in (None, "message"):
-                messages = _messages(event.data)
-                if not messages:
-                    raise UpstreamFault(f"upstream {self._reception.name} sent an event that is no JSON-RPC message")
+                messages = _messages(event.data) or (None,)  # what is no message is passed over
                 self._ready.extend(Piece(message, event.id, event.retry_ms) for message in messages)
             else:
                 self._ready.append(Piece(None, event.id, event.retry_ms))
@@ -259,7 +257,7 @@ class Blocks:
         return self._ready.popleft()
 
 
-def _messages(raw: bytes) -> list[Json]:
+def _messages(raw: bytes) -> Sequence[Json | None]:
     """The JSON-RPC messages in one body or event; empty where it is anything else."""
     try:
         value = jsonrpc.loads(raw)

@@ -129,18 +129,22 @@ def _annotations_hold(tool: Any) -> bool:
 
 
 def _tool_to_older(tool: Any, version: str) -> Any:
-    """Before 2025-06-18 there is no `outputSchema`. A root without a literal `type: "object"`, or a boolean
-    subschema, makes the TypeScript v1 client refuse the whole list."""
-    if not isinstance(tool, dict) or "outputSchema" not in tool:
+    """Before 2025-06-18 there is no `outputSchema`. Without a literal `type: "object"` at its root, or with a boolean
+    among the properties of either schema, the TypeScript v1 client refuses the whole list."""
+    if not isinstance(tool, dict):
         return tool
-    schema = tool["outputSchema"]
-    if not at_least(version, "2025-06-18") or not isinstance(schema, dict) or schema.get("type") != "object":
-        return _less(tool, "outputSchema")
-    properties = schema.get("properties")
-    if isinstance(properties, dict) and any(isinstance(value, bool) for value in properties.values()):
-        spelled = {k: _spelled_out(v) for k, v in properties.items()}
-        return {**tool, "outputSchema": {**schema, "properties": spelled}}
-    return tool
+    output = tool.get("outputSchema")
+    if not at_least(version, "2025-06-18") or not isinstance(output, dict) or output.get("type") != "object":
+        tool = _less(tool, "outputSchema")
+    schemas = {k: _spelled_properties(tool[k]) for k in ("inputSchema", "outputSchema") if k in tool}
+    return {**tool, **schemas}
+
+
+def _spelled_properties(schema: Any) -> Any:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return schema
+    return {**schema, "properties": {k: _spelled_out(v) for k, v in properties.items()}}
 
 
 def _spelled_out(schema: Any) -> Any:

@@ -295,8 +295,7 @@ async def test_a_request_gets_exactly_one_last_message(
     assert answer.final["id"] == "u"
     assert answer.ended
     assert answer.messages[-1] == answer.final, "nothing follows it"
-    if name != "nonsense, then the result":
-        assert outcome in answer.final, repr(answer)
+    assert outcome in answer.final, repr(answer)
     assert len(door.upstream(upstream_era).calls("tools/call")) == 1
 
 
@@ -310,7 +309,7 @@ async def test_many_broken_answers_at_once_each_end_their_own_request(
         await SEQUENCES[name][0](call)
 
     door.upstream(upstream_era).on["tools/call"] = tool
-    names = [name for name in SEQUENCES if "nonsense" not in name] * 3
+    names = [*SEQUENCES] * 3
     asked = [
         ask_pair(door, (front_era, upstream_era), "tools/call", {"name": "t", "arguments": {"case": name}}, ident=n)
         for n, name in enumerate(names)

@@ -1,6 +1,8 @@
 """Fixtures of the matrix: one stage an upstream, shared by all its cells; each cell runs its client once."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -9,25 +11,54 @@ from tests.matrix.plans import PLANS
 from tests.matrix.stages import Cell, Stage, stage
 
 
+def params_of(item: pytest.Item) -> dict[str, Any]:
+    return item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Brings the tests of one upstream together, so that each stage is set up once."""
+    places = [place for place, item in enumerate(items) if "upstream" in params_of(item)]
+    ours = sorted((items[place] for place in places), key=lambda item: params_of(item)["upstream"])
+    for place, item in zip(places, ours, strict=True):
+        items[place] = item
+
+
 def clients_to_run(session: pytest.Session, upstream: str) -> set[str]:
     """The clients of the cells that this run of pytest selected: all eight where a test wants the whole row."""
     found: set[str] = set()
     for item in session.items:
-        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if params.get("on_stage") == upstream and "cell" in item.fixturenames:
-            found.add(params["client"])
-        if params.get("on_stage") == upstream and "cells" in item.fixturenames:
+        if params_of(item).get("upstream") != upstream or not isinstance(item, pytest.Function):
+            continue
+        if "cells" in item.fixturenames:
             return set(CLIENTS)
+        if "cell" in item.fixturenames:
+            found.add(params_of(item)["client"])
     return found
 
 
 @pytest.fixture(scope="session")
-def on_stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """The stage of the upstream named by the test's parameter, with the selected cells under way."""
-    with stage(request.param) as ready:
-        if wanted := clients_to_run(request.session, request.param):
-            ready.start_cells({name: CLIENTS[name] for name in CLIENTS if name in wanted}, PLANS[request.param])
-        yield ready
+def set_up(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Stage]]:
+    """Gives the stage of an upstream, with the selected cells under way; the stage before it ends."""
+    with contextlib.ExitStack() as open_stage:
+        current: dict[str, Stage] = {}
+
+        def on(upstream: str) -> Stage:
+            if upstream not in current:
+                current.clear()
+                open_stage.close()
+                current[upstream] = open_stage.enter_context(stage(upstream))
+                if wanted := clients_to_run(request.session, upstream):
+                    clients = {name: client for name, client in CLIENTS.items() if name in wanted}
+                    current[upstream].start_cells(clients, PLANS[upstream])
+            return current[upstream]
+
+        yield on
+
+
+@pytest.fixture
+def on_stage(set_up: Callable[[str], Stage], upstream: str) -> Stage:
+    """The stage of the upstream named by the test's parameter."""
+    return set_up(upstream)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,12 +74,26 @@ def _first_line(process: subprocess.Popen[bytes], prefix: str) -> str:
     raise TimeoutError(f"no line {prefix!r} within {START_DEADLINE_S} s, but {seen.decode()!r}")
 
 
+class DriverError(Exception):
+    """A client's driver failed: its stderr."""
+
+
+@dataclass
+class Running:
+    """A process under way: what it `said` on its ready line after the prefix, and what it wrote to stderr so far."""
+
+    said: str
+    errors: IO[bytes]
+
+    def log(self) -> str:
+        return os.pread(self.errors.fileno(), 2**24, 0).decode()
+
+
 @contextlib.contextmanager
-def running(command: list[str], ready: str) -> Iterator[str]:
-    """Runs `command` until the `with` ends; yields what follows `ready` on the line of stdout that starts with it."""
+def running(command: list[str], ready: str) -> Iterator[Running]:
+    """Runs `command` until the `with` ends. It is ready when a line of its stdout starts with `ready`."""
     if (missing := _missing(command)) is not None:
         raise FileNotFoundError(missing)
-    errors: IO[bytes]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True, cwd=ROOT
@@ -87,9 +102,8 @@ def running(command: list[str], ready: str) -> Iterator[str]:
             try:
                 line = _first_line(process, ready)
             except (RuntimeError, TimeoutError) as error:
-                errors.seek(0)
-                raise RuntimeError(f"{' '.join(command)}: {error}\n{errors.read().decode()}") from error
-            yield line
+                raise RuntimeError(f"{' '.join(command)}: {error}\n{Running('', errors).log()}") from error
+            yield Running(line, errors)
         finally:
             _stop(process)
 
@@ -108,16 +122,16 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 @contextlib.contextmanager
 def upstream(name: str) -> Iterator[str]:
     """Runs the upstream of that name; yields its URL."""
-    with running(UPSTREAMS[name], "http://") as rest:
-        yield f"http://{rest}"
+    with running(UPSTREAMS[name], "http://") as process:
+        yield f"http://{process.said}"
 
 
 @contextlib.contextmanager
-def gateway(upstream_url: str) -> Iterator[str]:
-    """Runs the gateway in front of one upstream; yields the URL that it serves."""
+def gateway(upstream_url: str) -> Iterator[Running]:
+    """Runs the gateway in front of one upstream; what it says is its origin."""
     command = [MAIN, "-m", "gateway", "serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]
-    with running(command, "listening on ") as url:
-        yield f"{url}/mcp"
+    with running(command, "listening on ") as process:
+        yield process
 
 
 def drive(driver: str, url: str, mode: str, steps: list[dict[str, Any]], *, asks: bool = False) -> dict[str, Any]:
@@ -126,10 +140,14 @@ def drive(driver: str, url: str, mode: str, steps: list[dict[str, Any]], *, asks
     if (missing := _missing(command)) is not None:
         raise FileNotFoundError(missing)
     plan = {"url": url, "mode": mode, "asks": asks, "steps": steps}
-    done = subprocess.run(
-        command, input=json.dumps(plan).encode(), capture_output=True, timeout=DRIVER_DEADLINE_S, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(plan).encode(), capture_output=True, timeout=DRIVER_DEADLINE_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or b"").decode()[-6000:]
+        raise DriverError(f"{driver} in mode {mode} did not end in {DRIVER_DEADLINE_S} s:\n{said}") from None
     if done.returncode != 0:
-        raise RuntimeError(f"{driver} in mode {mode} ended with {done.returncode}:\n{done.stderr.decode()[-6000:]}")
+        raise DriverError(f"{driver} in mode {mode} ended with {done.returncode}:\n{done.stderr.decode()[-6000:]}")
     document: dict[str, Any] = json.loads(done.stdout)
     return document

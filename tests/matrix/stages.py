@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.matrix.clients import CLIENTS, Client
-from tests.matrix.machinery import drive, gateway, upstream
+from tests.matrix.machinery import DriverError, Running, drive, gateway, upstream
 from tests.matrix.tap import Exchange, Tap
 
 Json = dict[str, Any]
@@ -73,7 +73,7 @@ class Cell:
 
 @dataclass
 class Stage:
-    """`upstream_url` is the upstream itself, `gateway_url` the gateway before it; `back` is the tap between the two.
+    """`upstream_url` is the upstream itself, `gateway` the process before it; `back` is the tap between the two.
 
     Runs go on in a few threads at once, each with a tap of its own before its peer, so that one cell's traffic is told
     from another's and the clients meet in the gateway as they do in life.
@@ -81,7 +81,7 @@ class Stage:
 
     name: str
     upstream_url: str
-    gateway_url: str
+    gateway: Running
     back: Tap
     threads: ThreadPoolExecutor
     cells: dict[str, Future[Cell]] = field(default_factory=dict)
@@ -96,16 +96,23 @@ class Stage:
 
     def through(self, client: Client, steps: list[Json], *, asks: bool = False) -> Future[Run]:
         """Starts `client` at the gateway."""
-        return self.threads.submit(_run, self.gateway_url, client, steps, asks=asks)
+        return self.threads.submit(self._through, client, steps, asks=asks)
 
     def start_cells(self, clients: dict[str, Client], steps: list[Json]) -> None:
         """Starts the direct run to compare with, then every client at the gateway; results come in `cells`."""
         reference = self.direct(REFERENCE[self.era], steps)
 
         def cell(client: Client) -> Cell:
-            return Cell(client, _run(self.gateway_url, client, steps, asks=False), reference.result())
+            return Cell(client, self._through(client, steps, asks=False), reference.result())
 
         self.cells = {name: self.threads.submit(cell, client) for name, client in clients.items()}
+
+    def _through(self, client: Client, steps: list[Json], *, asks: bool) -> Run:
+        try:
+            return _run(f"{self.gateway.said}/mcp", client, steps, asks=asks)
+        except DriverError as error:
+            error.add_note(f"The gateway's log:\n{self.gateway.log()[-8000:]}")
+            raise
 
 
 def _run(url: str, client: Client, steps: list[Json], *, asks: bool) -> Run:

@@ -19,15 +19,13 @@ from tests.matrix.test_matrix import outcome
 Json = dict[str, Any]
 
 every_same_era_pair = pytest.mark.parametrize(
-    ("on_stage", "client"),
+    ("upstream", "client"),
     [
         pytest.param(upstream, client, id=f"{client}-x-{upstream}")
         for upstream in ASKS
         for client in CLIENTS
         if CLIENTS[client].era == ERA[upstream]
     ],
-    indirect=["on_stage"],
-    scope="session",
 )
 
 

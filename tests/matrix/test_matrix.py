@@ -21,23 +21,19 @@ from tests.matrix.tap import Exchange
 Json = dict[str, Any]
 
 every_cell = pytest.mark.parametrize(
-    ("on_stage", "client"),
+    ("upstream", "client"),
     [pytest.param(upstream, client, id=f"{client}-x-{upstream}") for upstream in PLANS for client in CLIENTS],
-    indirect=["on_stage"],
-    scope="session",
 )
-every_upstream = pytest.mark.parametrize("on_stage", PLANS, indirect=True)
+every_upstream = pytest.mark.parametrize("upstream", PLANS)
 # a pinned client asks for no description, so it has none to compare
 every_cell_that_asks_for_a_description = pytest.mark.parametrize(
-    ("on_stage", "client"),
+    ("upstream", "client"),
     [
         pytest.param(upstream, client, id=f"{client}-x-{upstream}")
         for upstream in PLANS
         for client in CLIENTS
         if client != "py2-pinned"
     ],
-    indirect=["on_stage"],
-    scope="session",
 )
 
 
@@ -154,6 +150,14 @@ def test_each_call_is_executed_once(cells: list[Cell], on_stage: Stage) -> None:
     asked = Counter(key_of(e) for cell in cells for e in cell.run.exchanges if e.rpc_method in calls)
     executed = Counter(key_of(e) for e in on_stage.back.exchanges if e.rpc_method in calls)
     assert executed == asked
+
+
+@every_upstream
+def test_the_gateway_meets_no_error_of_its_own(cells: list[Cell], on_stage: Stage) -> None:
+    assert cells
+    log = on_stage.gateway.log()
+    assert "Traceback" not in log, log
+    assert "internal error" not in log, log
 
 
 @every_upstream

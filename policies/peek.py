@@ -1,0 +1,90 @@
+"""The little of a message that is looked at where it is passed on as it is: whose it is.
+
+A typed partial decode: what is not named here is skipped unread. Specification: 2026-07-28 basic/transports/
+streamable-http (Receiving Messages), basic/patterns/progress.
+"""
+
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+
+class _Params(msgspec.Struct):
+    progressToken: Any = None  # noqa: N815 - the wire's own word
+
+
+class _Answer(msgspec.Struct):
+    id: Any = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    params: _Params | msgspec.UnsetType = msgspec.UNSET
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Meta(msgspec.Struct):
+    progressToken: Any = None  # noqa: N815
+
+
+class _AskedParams(msgspec.Struct):
+    meta: _Meta | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+
+
+class _Named(msgspec.Struct):
+    id: Any = None
+
+
+class _Asked(_Named):
+    params: _AskedParams | msgspec.UnsetType = msgspec.UNSET
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_asked = msgspec.json.Decoder(_Asked)
+_named = msgspec.json.Decoder(_Named)
+
+
+class Splice:
+    """What a spliced request's answers are held against: its id and its progress token."""
+
+    def __init__(self, raw: bytes) -> None:
+        asked = _read(_asked, raw) or _read(_named, raw) or _Named()
+        self.id = asked.id if isinstance(asked.id, str | int) and not isinstance(asked.id, bool) else None
+        self._token: Any = None
+        if isinstance(asked, _Asked) and isinstance(asked.params, _AskedParams):
+            self._token = asked.params.meta.progressToken if isinstance(asked.params.meta, _Meta) else None
+
+    def judge(self, data: bytes) -> Literal["last", "pass", "drop"]:
+        """What one message of the upstream's is here: the response (an error of an early rung may lack an id), a
+        notification of this request's, or nothing that this client may see: another's response, progress nobody
+        asked for, a request (which this revision does not have), no JSON-RPC at all."""
+        message = _read(_answer, data)
+        if message is None:
+            return "drop"
+        if message.method is msgspec.UNSET:
+            return "last" if self._is_response(message) else "drop"
+        if message.id is not msgspec.UNSET:
+            return "drop"
+        if message.method == "notifications/progress":
+            token = message.params.progressToken if isinstance(message.params, _Params) else None
+            return "pass" if token is not None and _same(token, self._token) else "drop"
+        return "pass"
+
+    def _is_response(self, message: _Answer) -> bool:
+        if isinstance(message.error, msgspec.Raw):
+            return message.id in (msgspec.UNSET, None) or _same(message.id, self.id)
+        return (
+            isinstance(message.result, msgspec.Raw) and bytes(message.result)[:1] == b"{" and _same(message.id, self.id)
+        )
+
+
+T = TypeVar("T")
+
+
+def _read(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, str) == isinstance(other, str)
