@@ -58,6 +58,8 @@ class Exchange:
         """Emits `ask` and waits for the client's reply. Cancelled when the exchange ends first."""
         future = self._asks.setdefault(ask.key, asyncio.get_running_loop().create_future())
         self.emit(ask)
+        if self.ended:
+            future.cancel()
         try:
             return await future
         finally:
@@ -75,6 +77,7 @@ class Exchange:
     def start(self, leg: Callable[[Call, "Exchange"], Awaitable[None]]) -> None:
         """Runs the connector's leg in a task of its own until it has emitted the last event."""
         self._task = asyncio.create_task(self._run(leg), name=f"exchange {self.id}")
+        self._task.add_done_callback(lambda _: self.on_end())  # also where it was cancelled before its first step
 
     async def read(self, after: int = 0) -> list[tuple[int, Event]]:
         """The events after the cursor, numbered from 1; waits until there is one. Empty: the last one is read.
@@ -117,8 +120,10 @@ class Exchange:
         except Exception:  # a task root: whatever it is, the client gets an answer and the log an id
             log.exception("exchange %s failed", self.id)
             self.emit(Fail(INTERNAL_ERROR, f"internal error {self.id}", http=500))
-        finally:
-            self.on_end()
+
+
+_LOOK = 64
+"""Exchanges looked at for a finished one to drop: the oldest are finished unless somebody reads them for long."""
 
 
 @dataclass(slots=True)
@@ -134,11 +139,13 @@ class _Kept:
 class Exchanges:
     """The exchanges of legacy sessions in this process: for cancels, replies and resumption.
 
-    A finished one, or a listen stream that nobody reads, is kept for `resume_ttl_s`.
+    A finished one, or a listen stream that nobody reads, is kept for `resume_ttl_s`; of finished ones no more than
+    `max_per_session` and, over all, about `max_kept`, since each holds its result.
     """
 
     resume_ttl_s: float
     max_per_session: int = 256
+    max_kept: int = 8192
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _by_session: dict[str, list[str]] = field(default_factory=dict)
     _standalone: dict[str, str] = field(default_factory=dict)
@@ -148,16 +155,14 @@ class Exchanges:
 
     def keep(self, exchange: Exchange, session: str, to: Addressee, *, standalone: bool = False) -> None:
         """Remembers an exchange of `session`. A second standalone stream supersedes the first."""
+        if standalone and session in self._standalone:
+            self._drop(self._standalone[session])
+        if len(self._by_session.get(session, ())) >= self.max_per_session:
+            self._make_room(self._by_session[session])
         if standalone:
-            earlier = self._standalone.get(session)
-            if earlier is not None:
-                self._drop(earlier)
             self._standalone[session] = exchange.id
-        ids = self._by_session.setdefault(session, [])
-        if len(ids) >= self.max_per_session:
-            self._make_room(ids)
         self._kept[exchange.id] = _Kept(exchange, session, to)
-        ids.append(exchange.id)
+        self._by_session.setdefault(session, []).append(exchange.id)
         exchange.on_end = lambda: self._expire_later(exchange.id)
 
     def find(self, session: str, exchange_id: str) -> Exchange | None:
@@ -196,6 +201,10 @@ class Exchanges:
         if kept.watchers == 0 and (exchange.ended or abandon):
             self._expire_later(exchange.id)
 
+    def forget(self, exchange: Exchange) -> None:
+        """Its client has the whole answer and no event id to resume from: nothing of it is needed any more."""
+        self._drop(exchange.id)
+
     def end_session(self, session: str) -> None:
         """Cancels and forgets everything of a session."""
         for exchange_id in list(self._by_session.get(session, ())):
@@ -208,6 +217,9 @@ class Exchanges:
             self.end_session(session)
         for exchange in exchanges:
             await exchange.finished()
+
+    def _is_over(self, kept: _Kept) -> bool:
+        return kept.exchange.ended and not kept.watchers
 
     def _expire_later(self, exchange_id: str) -> None:
         kept = self._kept.get(exchange_id)
@@ -232,9 +244,10 @@ class Exchanges:
         if not kept.exchange.ended:
             kept.exchange.cancel()
 
-    def _make_room(self, ids: list[str]) -> None:
-        """Drops the oldest finished exchange; running ones are not touched."""
-        for exchange_id in ids:
-            if self._kept[exchange_id].exchange.ended and not self._kept[exchange_id].watchers:
-                return self._drop(exchange_id)
-        raise GatewayFault(f"this session has {self.max_per_session} calls in flight; wait for one to end", http=429)
+    def _make_room(self, session: str) -> None:
+        """Drops the session's oldest finished exchange; running ones are not touched."""
+        over = next((one for one in self._by_session[session] if self._is_over(self._kept[one])), None)
+        if over is None:
+            why = f"this session has {self.max_per_session} calls in flight; wait for one to end"
+            raise GatewayFault(why, http=429)
+        self._drop(over)

@@ -85,23 +85,25 @@ def check_origin(host: str, origins: Sequence[str], loopback_only: bool) -> Reje
     for origin in origins:
         _, separator, rest = origin.partition("://")
         same = routing.host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
-        if not separator or not same:
+        if not separator or not rest or not same:
             return Rejection(INVALID_REQUEST, "Origin is not allowed", http=403)
     return None
 
 
 def acceptance(values: Sequence[str]) -> Acceptance:
-    """What `Accept` allows. Lenient: wildcards count, no header means both; intermediaries rewrite it."""
+    """What `Accept` allows, the closest match of each type (RFC 9110, section 12.5.1). Lenient: wildcards count, no
+    header means both; intermediaries rewrite it."""
     if not values:
         return Acceptance(True, True)
-    json = sse = False
+    allowed: dict[str, bool] = {}
     for item in ",".join(values).lower().split(","):
         media, *parameters = (part.strip() for part in item.split(";"))
-        if any(p.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for p in parameters):
-            continue
-        json |= media in ("application/json", "application/*", "*/*")
-        sse |= media in ("text/event-stream", "text/*", "*/*")
-    return Acceptance(json, sse)
+        allowed[media] = not any(p.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for p in parameters)
+
+    def reads(*closest_first: str) -> bool:
+        return next((allowed[media] for media in closest_first if media in allowed), False)
+
+    return Acceptance(reads("application/json", "application/*", "*/*"), reads("text/event-stream", "text/*", "*/*"))
 
 
 def era_of(headers: Headers, message: jsonrpc.Request | jsonrpc.Notification) -> Era:

@@ -72,7 +72,7 @@ def _notification(event: Notify, to: Addressee) -> Message | None:
     if event.method == PROGRESS:
         if to.token is None:
             return None  # nobody asked for progress (basic/patterns/progress, Behavior Requirements)
-        params = {META_PROGRESS_TOKEN: to.token, **params}
+        params = {**params, META_PROGRESS_TOKEN: to.token}
     if to.method == LISTEN and to.dialect.era == "modern":
         params = _with_meta(params, META_SUBSCRIPTION_ID, to.id)
     return Message(jsonrpc.notification(event.method, params))

@@ -25,19 +25,23 @@ def of_request(version_header: str | None, has_session: bool, has_method_header:
     """The era that a request claims.
 
     An envelope in `_meta` or a modern version header makes it modern, and then a session id is ignored (2026-07-28
-    streamable-http, Earlier Streamable HTTP Revisions). A version header that nobody knows is taken for a later
-    revision, so that the answer is -32022 with the versions served; inside a session it stays a legacy request, whose
-    header is then refused.
+    streamable-http, Earlier Streamable HTTP Revisions). `initialize` without an envelope selects legacy semantics
+    whatever its headers say (basic/versioning). A version header that nobody knows is taken for a later revision, so
+    that the answer is -32022 with the versions served; inside a session it stays a legacy request, whose header is
+    then refused.
     """
+    claimed = meta.get(META_VERSION)
+    if method == "initialize" and claimed is None:
+        return "legacy"
     if version_header in MODERN_VERSIONS:
         return "modern"
-    claimed = meta.get(META_VERSION)
     if version_header in LEGACY_VERSIONS:
         return "modern" if claimed in MODERN_VERSIONS else "legacy"
     if has_session:
-        return "legacy" if version_header is not None or claimed is None else "modern"
+        is_legacy = version_header is not None or claimed is None or claimed in LEGACY_VERSIONS
+        return "legacy" if is_legacy else "modern"
     if claimed is not None or version_header is not None or has_method_header:
-        return "legacy" if method == "initialize" and claimed is None else "modern"
+        return "modern"
     return "modern" if method in MODERN_ONLY_METHODS else "legacy"
 
 
@@ -58,9 +62,6 @@ class Verdict:
     discover: Json | None = None
 
 
-_MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION})
-
-
 def judge(status: int, body: Json | None) -> Verdict:
     """The verdict on an answer to `server/discover`: its HTTP status, and its JSON-RPC body if it had one."""
     if status in (401, 403):
@@ -69,24 +70,29 @@ def judge(status: int, body: Json | None) -> Verdict:
         return Verdict("unavailable")
     result, error = (body or {}).get("result"), (body or {}).get("error")
     if isinstance(result, dict) and isinstance(result.get("supportedVersions"), list):
-        offered = tuple(v for v in result["supportedVersions"] if isinstance(v, str))
+        offered = _texts(result["supportedVersions"])
         served = tuple(v for v in MODERN_VERSIONS if v in offered)
         if served:
             return Verdict("modern", served, result)
         return _by_versions(offered)
-    if isinstance(error, dict) and error.get("code") in _MODERN_ERRORS:
-        if error["code"] != UNSUPPORTED_VERSION:
-            return Verdict("modern", MODERN_VERSIONS)  # it validates as modern servers do, and keeps its description
+    code = error.get("code") if isinstance(error, dict) else None
+    if code in (HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY):
+        return Verdict("modern", MODERN_VERSIONS)  # it validates as modern servers do, and keeps its description
+    if isinstance(error, dict) and code == UNSUPPORTED_VERSION:
         data = error.get("data")
-        supported = data.get("supported") if isinstance(data, dict) else None
-        return _by_versions(tuple(v for v in supported or () if isinstance(v, str)))
+        return _by_versions(_texts(data.get("supported")) if isinstance(data, dict) else ())
     return Verdict("legacy")
 
 
 def _by_versions(offered: tuple[str, ...]) -> Verdict:
+    """Without a modern version in common. Who names none at all, as modern servers must, is tried with `initialize`."""
     served = tuple(v for v in MODERN_VERSIONS if v in offered)
     if served:
         return Verdict("retry", served)
-    if any(v in LEGACY_VERSIONS for v in offered):
+    if not offered or any(v in LEGACY_VERSIONS for v in offered):
         return Verdict("legacy", offered)
     return Verdict("incompatible", offered)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

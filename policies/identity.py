@@ -16,4 +16,5 @@ def principal(credentials: Sequence[tuple[str, str]]) -> str:
     """The name of a caller: one for each set of header values that are passed on, `anonymous` where there is none."""
     if not credentials:
         return ANONYMOUS
-    return hashlib.sha256(dumps([[name.lower(), value] for name, value in sorted(set(credentials))])).hexdigest()
+    known = sorted({(name.lower(), value) for name, value in credentials})
+    return hashlib.sha256(dumps([list(pair) for pair in known])).hexdigest()

@@ -4,14 +4,15 @@ Specification: 2025-11-25 basic/transports, Session Management. The token is bou
 how long it lives stands inside.
 """
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Strict
 
 from policies.errors import ClientFault, Rejection
 from policies.exchange import FrontSession, UpstreamSession
+from policies.jsonrpc import dumps, loads
 from policies.mcp import INVALID_PARAMS, LEGACY_SESSION_NOT_FOUND, Json
-from policies.sealing import KeyRing
+from policies.sealing import MAX_PAYLOAD_BYTES, KeyRing
 from policies.sealing import seal as seal_bytes
 from policies.sealing import unseal as unseal_bytes
 from policies.settings import Route
@@ -37,7 +38,7 @@ class _Sealed(BaseModel):
     p: str
     t: int
     e: int
-    u: dict[str, tuple[str | None, str]]
+    u: dict[str, Annotated[tuple[str | None, str], Strict(False)]]  # JSON has no tuples
 
 
 def route_key(route: Route) -> str:
@@ -47,18 +48,19 @@ def route_key(route: Route) -> str:
 
 def seal(ring: KeyRing, session: FrontSession, nonce: bytes) -> str:
     """The token, visible ASCII. Raises `ClientFault` where what the client declares does not fit into one."""
-    content = _Sealed(
-        i=session.id,
-        v=session.version,
-        n=session.client_info,
-        c=session.capabilities,
-        p=session.principal,
-        t=session.issued_s,
-        e=session.expires_s,
-        u={name: (upstream.id, upstream.version) for name, upstream in session.upstreams.items()},
-    )
-    token = seal_bytes(ring, "session", session.route, content.model_dump_json().encode(), nonce)
-    if len(token) > MAX_TOKEN:
+    content = {
+        "i": session.id,
+        "v": session.version,
+        "n": session.client_info,
+        "c": session.capabilities,
+        "p": session.principal,
+        "t": session.issued_s,
+        "e": session.expires_s,
+        "u": {name: [upstream.id, upstream.version] for name, upstream in session.upstreams.items()},
+    }
+    raw = dumps(content)  # keeps what pydantic's own writer does not: long numbers, lone surrogates
+    token = seal_bytes(ring, "session", session.route, raw, nonce) if len(raw) <= MAX_PAYLOAD_BYTES else None
+    if token is None or len(token) > MAX_TOKEN:
         raise ClientFault(
             f"params.capabilities are too large for a session: its id may have {MAX_TOKEN} characters; declare less",
             code=INVALID_PARAMS,
@@ -73,8 +75,8 @@ def unseal(ring: KeyRing, route: str, token: str) -> FrontSession | None:
     if raw is None:
         return None
     try:
-        content = _Sealed.model_validate_json(raw)
-    except ValidationError:
+        content = _Sealed.model_validate(loads(raw))
+    except ValueError:  # as is pydantic's ValidationError
         return None
     upstreams = {name: UpstreamSession(*known) for name, known in content.u.items()}
     return FrontSession(content.i, route, content.v, content.n, content.c, content.p, content.t, content.e, upstreams)

@@ -63,11 +63,14 @@ async def drive_legacy(
     service.exchanges.watch(exchange)
     try:
         if not accept.sse:
-            return await _collect(exchange, to)
-        first = await _within(FIRST_S, exchange) if accept.json else []
-        if len(first) == 1 and is_last(first[0][1]):
-            return _final(first[0][1], to)
-        return await _write(exchange, to, stream, 0)
+            answer = await _collect(exchange, to)
+        else:
+            first = await _within(FIRST_S, exchange) if accept.json else []
+            if len(first) != 1 or not is_last(first[0][1]):
+                return await _write(exchange, to, stream, 0)
+            answer = _final(first[0][1], to)
+        service.exchanges.forget(exchange)
+        return answer
     finally:
         service.exchanges.unwatch(exchange)
 
@@ -116,7 +119,8 @@ async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after:
     while items := await stream.waiting(exchange.read(cursor)):
         for cursor, event in items:
             message = deliver(event, to)
-            if message is not None:
+            # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
+            if message is not None and not (message.last and to.id is None):
                 await stream.event(message.raw, f"{exchange.id}.{cursor}")
     return await stream.end()
 

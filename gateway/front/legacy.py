@@ -15,12 +15,13 @@ from gateway.front import reply
 from gateway.front.batch import drive_batch
 from gateway.front.drive import drive_legacy, drive_standalone, resume
 from gateway.front.service import Service
+from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
 from policies import jsonrpc, routing, session
 from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
-from policies.errors import ClientFault, Fault, GatewayFault, Rejection, SessionGone
+from policies.errors import ClientFault, Fault, GatewayFault, Rejection, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, FrontSession, Reply
 from policies.headers import name_of
 from policies.mcp import (
@@ -135,7 +136,7 @@ async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.
     if isinstance(owner, Rejection):
         return reply.rejected(owner)
     await service.end_session(owner)
-    for name in owner.upstreams:
+    for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
         await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
     return web.Response(status=200)
@@ -180,15 +181,22 @@ async def _open(
         now_s,
         now_s + service.settings.sessions.ttl_s,
     )
-    connector = await upstream.connector("legacy")
-    if isinstance(connector, LegacyConnector):
-        effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
-        forwarded = service.forwarded(upstream, request.headers)
-        inner, description = await connector.sessions.open(effective, info, version, forwarded)
-        opened = replace(opened, upstreams={upstream.name: inner})
-    else:
+
+    async def describe(connector: Connector) -> Description:
+        nonlocal opened
+        if isinstance(connector, LegacyConnector):
+            effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
+            forwarded = service.forwarded(upstream, request.headers)
+            inner, description = await connector.sessions.open(effective, info, version, forwarded)
+            opened = replace(opened, upstreams={upstream.name: inner})
+            return description
         described = await upstream.describe(DESCRIBE_S)
-        description = described[0] if described is not None else Description(connector.dialect)
+        if described is None:  # a session is told its capabilities once: none is worse than to try again
+            raise UpstreamFault(f"upstream {upstream.name} does not describe itself", http=503)
+        return described[0]
+
+    # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
+    description = await upstream.paired("legacy", describe, again=True)
     return opened, initialize_result(description, version, routing.synthesised_info(head.route))
 
 
@@ -289,7 +297,7 @@ async def _batch(
 async def _resume(service: Service, request: web.BaseRequest, owner: FrontSession, last: str) -> web.StreamResponse:
     exchange_id, _, number = last.rpartition(".")
     exchange = service.exchanges.find(owner.id, exchange_id)
-    if exchange is None or not (number.isascii() and number.isdigit()):
+    if exchange is None or not (number.isascii() and number.isdigit() and len(number) < 16):
         return reply.rejected(
             Rejection(INVALID_REQUEST, f"{HEADER_LAST_EVENT} names no stream that can be resumed", http=400)
         )

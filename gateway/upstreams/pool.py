@@ -8,8 +8,9 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import aiohttp
 
@@ -28,6 +29,8 @@ from policies.settings import Settings
 from policies.translation.discover import Description, client_capabilities, of_discover
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ERA_TTL_S = 86_400.0
 """How long a verdict is kept: servers change era when they are redeployed, and a contradiction drops it at once."""
@@ -69,24 +72,26 @@ class Upstream:
         return self.legacy if eras.legacy else self.modern
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
-        """Runs `call`, whose capabilities are the declared ones, through the connector its caller is paired with.
+        """Runs `call`, whose capabilities are the declared ones, through the connector its caller is paired with."""
 
-        Where the upstream turns out to be of another era than remembered, that is forgotten; only reads are repeated.
-        """
+        async def run(connector: Connector) -> None:
+            effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
+            await connector.leg(replace(call, capabilities=effective), exchange)
+
+        await self.paired(call.front.era, run, again=call.method in READS)
+
+    async def paired(self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool) -> T:
+        """Runs something with the connector for this front. Where the upstream turns out to be of another era than
+        remembered, that is forgotten, and what may be sent `again` is."""
         try:
-            await self._leg(call, exchange)
+            return await run(await self.connector(front))
         except UpstreamFault as fault:
             if not fault.contradiction or self.settings.era != "auto":
                 raise
             await self.forget_era()
-            if call.method not in READS:
+            if not again:
                 raise
-            await self._leg(call, exchange)
-
-    async def _leg(self, call: Call, exchange: Exchange) -> None:
-        connector = await self.connector(call.front.era)
-        effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
-        await connector.leg(replace(call, capabilities=effective), exchange)
+        return await run(await self.connector(front))
 
     async def describe(self, deadline_s: float) -> tuple[Description, float] | None:
         """What the upstream says of itself and how many seconds ago: fresh, or as last known where it does not answer

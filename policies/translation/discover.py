@@ -18,6 +18,7 @@ from policies.mcp import (
     Json,
     at_least,
 )
+from policies.translation.messages import without_meta
 
 _TASKS = PREFIX + "tasks"
 
@@ -31,6 +32,10 @@ _CLIENT_SINCE = {
 }
 """The first legacy revision with a client capability; extensions pass in every version with their settings, since
 a receiver that does not know them ignores them."""
+
+_ONLY_MODERN = ("resultType", "supportedVersions", "ttlMs", "cacheScope")
+_ONLY_LEGACY = ("protocolVersion", "serverInfo")
+"""The members of `server/discover` results that `initialize` results don't have, and the other way round."""
 
 _SERVER_SINCE = {
     "tools": "2024-11-05",
@@ -105,8 +110,10 @@ def can_ask(method: str, params: Json, capabilities: Json) -> Json | None:
         return {need: {}}
     if need == "elicitation":
         mode = params.get("mode", "form")
+        if not isinstance(mode, str):
+            return {need: {}}
         if mode not in have and not (mode == "form" and "url" not in have):
-            return {need: {str(mode): {}}}
+            return {need: {mode: {}}}
     if need == "sampling" and ("tools" in params or "toolChoice" in params) and "tools" not in have:
         return {need: {"tools": {}}}
     return None
@@ -145,32 +152,38 @@ def server_capabilities(description: Description, front: Dialect) -> Json:
 def discover_result(description: Description, fallback_info: Json, age_s: float) -> Json:
     """The `server/discover` result for a modern client, from a description fetched `age_s` ago: `ttlMs` is what
     remains of the upstream's own, and 0 where it named none."""
+    unlike = _ONLY_MODERN if description.dialect.era == "modern" else (*_ONLY_MODERN, *_ONLY_LEGACY)
     result: Json = {"resultType": "complete", "supportedVersions": list(MODERN_VERSIONS)}
-    if description.dialect.era == "modern":
-        result = {**description.raw, **result}
-    front = Dialect("modern", MODERN_VERSIONS[0])
-    result["capabilities"] = server_capabilities(description, front)
+    result |= _less(description.raw, *unlike, "instructions", "_meta")
+    result["capabilities"] = server_capabilities(description, Dialect("modern", MODERN_VERSIONS[0]))
     if description.instructions is not None:
         result["instructions"] = description.instructions
-    meta = result.get("_meta") if isinstance(result.get("_meta"), dict) else {}
-    result["_meta"] = {**(meta or {}), META_SERVER_INFO: description.server_info or fallback_info}
-    ttl_ms = result.get("ttlMs")
-    result["ttlMs"] = max(0, int(ttl_ms - age_s * 1000)) if isinstance(ttl_ms, int) else 0
-    result.setdefault("cacheScope", "private")
+    meta = _object(description.raw.get("_meta"))
+    result["_meta"] = {**meta, META_SERVER_INFO: description.server_info or fallback_info}
+    ttl_ms, scope = None, None
+    if description.dialect.era == "modern":
+        ttl_ms, scope = description.raw.get("ttlMs"), description.raw.get("cacheScope")
+    result["ttlMs"] = max(0, int(ttl_ms - age_s * 1000)) if isinstance(ttl_ms, int | float) else 0
+    result["cacheScope"] = "public" if scope == "public" else "private"
     return result
 
 
 def initialize_result(description: Description, version: str, fallback_info: Json) -> Json:
     """The `initialize` result for a legacy client that speaks `version`."""
-    result: Json = {}
-    if description.dialect.era == "legacy":
-        result = dict(description.raw)
-    result["protocolVersion"] = version
+    result: Json = {"protocolVersion": version}
+    if description.dialect.era == "modern":
+        result |= without_meta(_less(description.raw, *_ONLY_MODERN, "instructions"), META_SERVER_INFO)
+    else:
+        result |= _less(description.raw, "protocolVersion", "instructions")
     result["capabilities"] = server_capabilities(description, Dialect("legacy", version))
     result["serverInfo"] = description.server_info or fallback_info
     if description.instructions is not None:
         result["instructions"] = description.instructions
     return result
+
+
+def _less(value: Json, *keys: str) -> Json:
+    return {k: v for k, v in value.items() if k not in keys}
 
 
 def _without_extension(capabilities: Json, extension: str) -> Json:

@@ -11,20 +11,28 @@ from policies.headers import InvalidAnnotation, param_headers
 from policies.jsonrpc import dumps
 from policies.mcp import (
     CACHEABLE,
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LEGACY_RESOURCE_NOT_FOUND,
     LEGACY_URL_ELICITATION,
-    META_PROGRESS_TOKEN,
     META_SERVER_INFO,
     META_SUBSCRIPTION_ID,
     MISSING_CLIENT_CAPABILITY,
+    UNSUPPORTED_VERSION,
     Json,
     at_least,
 )
 
 _RESPONSE_META = (META_SERVER_INFO, META_SUBSCRIPTION_ID)
-_CONTENT_SINCE = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
+_NEWER_CONTENT = {
+    "audio": ("2025-03-26", ("data", "mimeType")),
+    "resource_link": ("2025-06-18", ("uri", "name", "title", "description", "mimeType", "size", "icons")),
+}
+"""Kinds of content block that came later than others: the first revision with it, and the members of its own."""
+
+_MAX_SHOWN = 64
+"""Characters of a foreign word that an error message repeats."""
 
 
 def without_meta(value: Json, *keys: str) -> Json:
@@ -38,18 +46,21 @@ def without_meta(value: Json, *keys: str) -> Json:
 
 
 def result_to_modern(method: str, result: Json, server_info: Json | None) -> Json:
-    """A legacy result as 2026-07-28 has it: `resultType`, caching hints, serverInfo in `_meta`."""
-    out: Json = {"resultType": "complete", **result}
+    """A legacy result as 2026-07-28 has it: `resultType`, caching hints, serverInfo in `_meta`.
+
+    What a legacy server wrote under those names is not what they mean here, so it is replaced.
+    """
+    out: Json = {**result, "resultType": "complete"}
     if method in CACHEABLE:
-        out.setdefault("ttlMs", 0)
-        out.setdefault("cacheScope", "private")
+        out |= {"ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
-        # `execution` speaks of 2025-11-25's tasks, which no modern client can drive
-        out["tools"] = [
-            _less(tool, "execution") if isinstance(tool, dict) else tool for tool in _usable_tools(out.get("tools"))
-        ]
+        out = _usable_tools(out)
+        if isinstance(out.get("tools"), list):
+            # `execution` speaks of 2025-11-25's tasks, which no modern client can drive
+            out["tools"] = [_less(tool, "execution") if isinstance(tool, dict) else tool for tool in out["tools"]]
     if server_info is not None:
-        out["_meta"] = {META_SERVER_INFO: server_info, **(result.get("_meta") or {})}
+        meta = result.get("_meta")
+        out["_meta"] = {META_SERVER_INFO: server_info, **(meta if isinstance(meta, dict) else {})}
     return out
 
 
@@ -66,15 +77,16 @@ def result_to_legacy(method: str, result: Json, version: str) -> Json | Rejectio
             "a client that speaks a version before 2026-07-28",
         )
     if kind != "complete":
-        return Rejection(INTERNAL_ERROR, f"the server answered with resultType {kind!r}, which {version} cannot carry")
+        shown = repr(kind[:_MAX_SHOWN]) if isinstance(kind, str) else "of a wrong type"
+        return Rejection(INTERNAL_ERROR, f"the server answered with resultType {shown}, which {version} cannot carry")
     out = without_meta(_less(result, "resultType", "ttlMs", "cacheScope"), *_RESPONSE_META)
-    return result_to_older(method, out, version)
+    return result_to_older(method, _usable_tools(out) if method == "tools/list" else out, version)
 
 
 def result_to_older(method: str, result: Json, version: str) -> Json:
     """A result in the words of a legacy revision, as the client of `version` can read it."""
-    if method == "tools/list":
-        return {**result, "tools": [_tool_to_older(tool, version) for tool in _usable_tools(result.get("tools"))]}
+    if method == "tools/list" and isinstance(result.get("tools"), list):
+        return {**result, "tools": [_tool_to_older(tool, version) for tool in result["tools"]]}
     if method == "tools/call":
         result = _structured_to_older(result, version)
         if isinstance(result.get("content"), list):
@@ -87,11 +99,16 @@ def result_to_older(method: str, result: Json, version: str) -> Json:
 def error_to_modern(method: str, params: Json, code: int, message: str, data: Any) -> Rejection:
     """A legacy error as 2026-07-28 has it: -32002 and -32042 must not be emitted (basic/index, Error Codes).
 
-    The Python SDK 1.x answers a missing resource with code 0.
+    The Python SDK 1.x answers a missing resource with code 0. What this revision calls a header mismatch or an
+    unsupported version can only be of the server's own making here, and would send the client looking for another era.
     """
     if code == LEGACY_RESOURCE_NOT_FOUND or (code == 0 and method == "resources/read"):
         known = data if isinstance(data, dict) else {}
-        return Rejection(INVALID_PARAMS, message, {**known, "uri": params.get("uri")})
+        if "uri" in params:
+            known = {**known, "uri": params["uri"]}
+        return Rejection(INVALID_PARAMS, message, known or data)
+    if code in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
+        return Rejection(INTERNAL_ERROR, message, data)
     if code == LEGACY_URL_ELICITATION:
         return Rejection(MISSING_CLIENT_CAPABILITY, message, {"requiredCapabilities": {"elicitation": {"url": {}}}})
     return Rejection(code, message, data)
@@ -109,15 +126,11 @@ def notification_to_legacy(params: Json) -> Json:
     return without_meta(params, META_SUBSCRIPTION_ID)
 
 
-def request_meta(meta: Json) -> tuple[Json, bool]:
-    """The members of a request's `_meta` that travel on, and whether progress is wanted."""
-    return {k: v for k, v in meta.items() if k != META_PROGRESS_TOKEN}, META_PROGRESS_TOKEN in meta
-
-
-def _usable_tools(tools: Any) -> list[Any]:
-    """The tools whose `x-mcp-header` annotations are valid: clients MUST exclude the others (streamable-http,
+def _usable_tools(result: Json) -> Json:
+    """A list less the tools whose `x-mcp-header` annotations are invalid: clients MUST exclude those (streamable-http,
     Schema Extension), and this gateway is the client of the upstream."""
-    return [tool for tool in tools if _annotations_hold(tool)] if isinstance(tools, list) else []
+    tools = result.get("tools")
+    return {**result, "tools": [t for t in tools if _annotations_hold(t)]} if isinstance(tools, list) else result
 
 
 def _annotations_hold(tool: Any) -> bool:
@@ -165,14 +178,18 @@ def _structured_to_older(result: Json, version: str) -> Json:
 
 
 def _block_to_older(block: Any, version: str) -> Any:
-    """A content block that the client's revision does not know becomes text: an unknown type makes it fail."""
-    if not isinstance(block, dict) or block.get("type") not in _CONTENT_SINCE:
+    """A content block that the client's revision does not know becomes text: an unknown type makes it fail. What it
+    shares with text (annotations, `_meta`), and what nobody knows, stays."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(kind, str) or kind not in _NEWER_CONTENT:
         return block
-    if at_least(version, _CONTENT_SINCE[block["type"]]):
+    since, own = _NEWER_CONTENT[kind]
+    if at_least(version, since):
         return block
-    if block["type"] == "resource_link":
-        return {"type": "text", "text": " ".join(str(block[k]) for k in ("name", "uri") if k in block)}
-    return {"type": "text", "text": f"[audio, {block.get('mimeType', 'unknown type')}]"}
+    text = f"[audio, {block.get('mimeType', 'unknown type')}]"
+    if kind == "resource_link":
+        text = " ".join(str(block[k]) for k in ("name", "uri") if k in block)
+    return {**_less(block, *own), "type": "text", "text": text}
 
 
 def _message_to_older(message: Any, version: str) -> Any:

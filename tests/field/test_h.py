@@ -1,0 +1,179 @@
+"""Field reports H1, H3: a client's cancel, in whatever form its era has, reaches the upstream in the form of its own."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.field.conftest import Door
+from tests.field.pairs import either_upstream
+from tests.http_wire import DEADLINE_S
+from tests.peers import LegacyUpstream
+from tests.raw_front import modern_headers, modern_request, reset
+from tests.scripted import Call
+
+
+class Slow:
+    """A tool that says it has begun, and then waits until it is told to finish or its caller goes."""
+
+    def __init__(self, *, speaks: bool) -> None:
+        self.speaks = speaks
+        self.gone = asyncio.Event()
+        self.finish = asyncio.Event()
+
+    async def __call__(self, call: Call) -> None:
+        if self.speaks:
+            token = call.seen.meta.get("progressToken")
+            await call.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        leaving = asyncio.create_task(call.stay())
+        finishing = asyncio.create_task(self.finish.wait())
+        await asyncio.wait({leaving, finishing}, return_when=asyncio.FIRST_COMPLETED)
+        if leaving.done():
+            self.gone.set()
+            call.close()
+        else:
+            await call.answer({"content": [], "resultType": "complete"})
+        leaving.cancel()
+        finishing.cancel()
+
+
+async def cancelled_upstream(door: Door, upstream_era: str, tool: Slow) -> None:
+    """Waits until the upstream has been told, in the form that its era knows."""
+    if upstream_era == "modern":
+        async with asyncio.timeout(DEADLINE_S):
+            await tool.gone.wait()
+        assert door.modern.calls("notifications/cancelled") == []
+        return
+    [told] = await door.legacy.seen("notifications/cancelled")
+    [called] = door.legacy.calls("tools/call")
+    assert told.params["requestId"] == called.id
+    assert type(told.params["requestId"]) is type(called.id)
+    assert told.session == called.session
+
+
+@pytest.mark.field("H1")
+@either_upstream
+async def test_a_legacy_cancel_ends_the_call_wherever_it_runs(door: Door, upstream_era: str) -> None:
+    tool = Slow(speaks=True)
+    door.upstream(upstream_era).on["tools/call"] = tool
+    session = await door.front(upstream_era).initialize()
+    async with session.open("tools/call", {"name": "t", "_meta": {"progressToken": 1}}, ident="mine") as opened:
+        progress = await opened.message()
+        assert progress is not None
+        assert progress["method"] == "notifications/progress"
+        told = await session.notify("notifications/cancelled", {"requestId": "mine", "reason": "enough"})
+        assert (told.status, told.body) == (202, b"")
+        await cancelled_upstream(door, upstream_era, tool)
+        assert await opened.rest() == [], "the stream ends without an answer"
+    assert "result" in (await session.request("tools/list")).final
+    if upstream_era == "legacy":
+        assert len(door.legacy.calls("notifications/cancelled")) == 1
+
+
+@pytest.mark.field("H1")
+@either_upstream
+@pytest.mark.parametrize("wrong", [1, "Mine", "min", None])
+async def test_a_cancel_of_another_id_cancels_nothing(door: Door, upstream_era: str, wrong: object) -> None:
+    tool = Slow(speaks=True)
+    door.upstream(upstream_era).on["tools/call"] = tool
+    session = await door.front(upstream_era).initialize()
+    other = await door.front(upstream_era).initialize()
+    async with session.open("tools/call", {"name": "t", "_meta": {"progressToken": 1}}, ident="mine") as opened:
+        assert await opened.message() is not None
+        assert (await session.notify("notifications/cancelled", {"requestId": wrong})).status == 202
+        assert (await other.notify("notifications/cancelled", {"requestId": "mine"})).status == 202
+        tool.finish.set()
+        [final] = await opened.rest()
+    assert "result" in final
+    assert door.upstream(upstream_era).calls("notifications/cancelled") == []
+
+
+@pytest.mark.field("H1", "H3")
+@either_upstream
+@pytest.mark.parametrize("how", ["FIN", "RST"])
+async def test_a_modern_client_that_closes_its_stream_cancels(door: Door, upstream_era: str, how: str) -> None:
+    tool = Slow(speaks=True)
+    door.upstream(upstream_era).on["tools/call"] = tool
+    front = door.front(upstream_era)
+    async with front.modern_open("tools/call", {"name": "t"}, meta={"progressToken": 1}) as opened:
+        assert await opened.message() is not None
+        if how == "FIN":
+            opened.close()
+        else:
+            opened.reset()
+        await cancelled_upstream(door, upstream_era, tool)
+    assert "result" in (await front.modern("tools/list")).final
+
+
+@pytest.mark.field("H1", "H3")
+@either_upstream
+@pytest.mark.parametrize("how", ["FIN", "RST"])
+async def test_a_modern_client_that_hangs_up_before_any_answer_cancels(door: Door, upstream_era: str, how: str) -> None:
+    tool = Slow(speaks=False)
+    upstream = door.upstream(upstream_era)
+    upstream.on["tools/call"] = tool
+    front = door.front(upstream_era)
+    message = modern_request("tools/call", {"name": "t"})
+    headers = front.posting(modern_headers(message))
+    async with front.sent("POST", headers, json.dumps(message).encode()) as (_, writer):
+        await upstream.seen("tools/call")
+        if how == "FIN":
+            writer.close()
+        else:
+            reset(writer)
+        await cancelled_upstream(door, upstream_era, tool)
+    assert "result" in (await front.modern("tools/list")).final
+
+
+@pytest.mark.field("H1")
+@either_upstream
+async def test_a_legacy_client_that_loses_its_stream_cancels_nothing(door: Door, upstream_era: str) -> None:
+    tool = Slow(speaks=True)
+    door.upstream(upstream_era).on["tools/call"] = tool
+    session = await door.front(upstream_era).initialize()
+    async with session.open("tools/call", {"name": "t", "_meta": {"progressToken": 1}}, ident=9) as opened:
+        event = await opened.event()
+        while event is not None and not event.data:
+            event = await opened.event()
+        assert event is not None
+        last = event.id
+        assert last is not None
+        opened.reset()
+    tool.finish.set()
+    async with session.get({"Last-Event-ID": last}) as resumed:
+        assert resumed.status == 200
+        [final] = await resumed.rest()
+    assert (final["id"], "result" in final) == (9, True)
+    assert not tool.gone.is_set()
+    assert door.upstream(upstream_era).calls("notifications/cancelled") == []
+    assert len(door.upstream(upstream_era).calls("tools/call")) == 1
+
+
+@pytest.mark.field("H3")
+@either_upstream
+async def test_many_clients_that_hang_up_leave_nothing_running(door: Door, upstream_era: str) -> None:
+    upstream = door.upstream(upstream_era)
+    gone: list[object] = []
+
+    async def tool(call: Call) -> None:
+        await call.notify("notifications/progress", {"progressToken": call.seen.meta["progressToken"], "progress": 1})
+        await call.stay()
+        gone.append(call.seen.id)
+        call.close()
+
+    upstream.on["tools/call"] = tool
+    front = door.front(upstream_era)
+
+    async def client(number: int) -> None:
+        async with front.modern_open("tools/call", {"name": "t"}, meta={"progressToken": number}) as opened:
+            assert await opened.message() is not None
+            opened.reset()
+
+    await asyncio.gather(*(client(number) for number in range(40)))
+    if isinstance(upstream, LegacyUpstream):
+        told = await upstream.seen("notifications/cancelled", 40)
+        called = upstream.calls("tools/call")
+        assert sorted(seen.params["requestId"] for seen in told) == sorted(seen.id for seen in called)
+    async with asyncio.timeout(DEADLINE_S):
+        while len(gone) < 40:
+            await asyncio.sleep(0.01)
