@@ -154,11 +154,17 @@ class Exchanges:
         return len(self._kept)
 
     def keep(self, exchange: Exchange, session: str, to: Addressee, *, standalone: bool = False) -> None:
-        """Remembers an exchange of `session`. A second standalone stream supersedes the first."""
+        """Remembers an exchange of `session`. A second standalone stream supersedes the first.
+
+        Raises `GatewayFault` (429) where the session has `max_per_session` running."""
         if standalone and session in self._standalone:
             self._drop(self._standalone[session])
         if len(self._by_session.get(session, ())) >= self.max_per_session:
-            self._make_room(self._by_session[session])
+            self._make_room(session)
+        if len(self._kept) >= self.max_kept:
+            oldest = next((one for one in islice(self._kept.values(), _LOOK) if self._is_over(one)), None)
+            if oldest is not None:
+                self._drop(oldest.exchange.id)
         if standalone:
             self._standalone[session] = exchange.id
         self._kept[exchange.id] = _Kept(exchange, session, to)

@@ -40,6 +40,7 @@ _OWN: list[Step] = [
     ),
     _call("fails"),
     _call("progress", {"steps": 3}),
+    {**_call("logs"), "level": "info"},
     _call("where", {"region": "Zürich", "level": 2}),
     _call("ツール"),
     _call("no such tool"),

@@ -39,7 +39,7 @@ class Run:
         return "modern" if self.document["negotiated"] == VERSION["modern"] else "legacy"
 
     def answers(self) -> dict[str, list[Exchange]]:
-        """The answered requests of the plan by what they ask for, the handshake and pings left out."""
+        """The answered requests of the plan by what they ask for, what one era alone has left out."""
         found: dict[str, list[Exchange]] = {}
         for exchange in self.exchanges:
             if exchange.answer is not None and exchange.rpc_method not in HANDSHAKE:
@@ -47,7 +47,8 @@ class Run:
         return found
 
 
-HANDSHAKE = {"initialize", "server/discover", "ping"}
+HANDSHAKE = {"initialize", "server/discover", "ping", "logging/setLevel"}
+"""What a client sends in one era alone, or for itself."""
 
 
 def key_of(exchange: Exchange) -> str:
@@ -85,6 +86,8 @@ class Stage:
     back: Tap
     threads: ThreadPoolExecutor
     cells: dict[str, Future[Cell]] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    """Every run through the gateway that has ended."""
 
     @property
     def era(self) -> str:
@@ -109,10 +112,12 @@ class Stage:
 
     def _through(self, client: Client, steps: list[Json], *, asks: bool) -> Run:
         try:
-            return _run(f"{self.gateway.said}/mcp", client, steps, asks=asks)
+            run = _run(f"{self.gateway.said}/mcp", client, steps, asks=asks)
         except DriverError as error:
             error.add_note(f"The gateway's log:\n{self.gateway.log()[-8000:]}")
             raise
+        self.runs.append(run)
+        return run
 
 
 def _run(url: str, client: Client, steps: list[Json], *, asks: bool) -> Run:

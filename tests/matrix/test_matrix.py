@@ -5,6 +5,7 @@ upstream by a client of the upstream's era; edits.py names every difference that
 what it saw.
 """
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -61,14 +62,15 @@ def server_info(run: Run) -> Json:
     raise AssertionError("the server never named itself")
 
 
-def progress(exchange: Exchange) -> list[Json]:
-    """The progress reports on a call's own stream, their token checked and taken out."""
+def notified(exchange: Exchange) -> list[Json]:
+    """The notifications on a call's own stream; the token of progress is checked and taken out."""
     token = exchange.meta.get("progressToken")
-    reports = [dict(m["params"]) for m in exchange.messages if m.get("method") == "notifications/progress"]
-    for report in reports:
-        assert token is not None
-        assert differences(token, report.pop("progressToken", token)) == []
-    return reports
+    found = [copy.deepcopy(message) for message in exchange.messages if "method" in message]
+    for message in found:
+        if message["method"] == "notifications/progress":
+            assert token is not None
+            assert differences(token, message["params"].pop("progressToken", None)) == []
+    return found
 
 
 @every_cell
@@ -91,14 +93,16 @@ def test_every_answer_equals_the_upstreams_own(cell: Cell, on_stage: Stage) -> N
 
 
 @every_cell
-def test_progress_comes_on_the_calls_own_stream(cell: Cell) -> None:
+def test_progress_and_log_messages_come_on_the_calls_own_stream(cell: Cell, on_stage: Stage) -> None:
     wanted, got = cell.reference.answers(), cell.run.answers()
-    reported = 0
+    methods = set()
     for key, direct in wanted.items():
         for exchange in got[key]:
-            assert differences(progress(direct[0]), progress(exchange)) == [], key
-            reported += len(progress(exchange))
-    assert reported >= 2
+            assert differences(notified(direct[0]), notified(exchange)) == [], key
+            methods |= {message["method"] for message in notified(exchange)}
+    assert methods >= {"notifications/progress"} | (
+        {"notifications/message"} if on_stage.name != "everything" else set()
+    )
 
 
 @every_cell
@@ -146,8 +150,9 @@ def test_an_upstream_sees_only_its_own_era(cells: list[Cell], on_stage: Stage) -
 
 @every_upstream
 def test_each_call_is_executed_once(cells: list[Cell], on_stage: Stage) -> None:
+    assert len(on_stage.runs) >= len(cells)
     calls = {"tools/call", "prompts/get", "completion/complete"}
-    asked = Counter(key_of(e) for cell in cells for e in cell.run.exchanges if e.rpc_method in calls)
+    asked = Counter(key_of(e) for run in on_stage.runs for e in run.exchanges if e.rpc_method in calls)
     executed = Counter(key_of(e) for e in on_stage.back.exchanges if e.rpc_method in calls)
     assert executed == asked
 

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from mcp import ClientSession, McpError, types
 from mcp.client.streamable_http import streamable_http_client
@@ -36,6 +36,10 @@ class Py1:
             self.progress.append(report)
 
         return dump(await self.session.call_tool(name, arguments, progress_callback=on_progress, meta=meta))
+
+    async def set_level(self, level: str) -> dict[str, Any] | None:
+        await self.session.set_logging_level(cast("types.LoggingLevel", level))
+        return None
 
     async def read(self, uri: str) -> Any:
         return dump(await self.session.read_resource(AnyUrl(uri)))

@@ -2,7 +2,7 @@
 
 import asyncio
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp import Client
@@ -36,6 +36,12 @@ class Py2:
 
         more: Any = {"meta": meta} if meta else {}
         return dump(await self.client.call_tool(name, arguments, progress_callback=on_progress, **more))
+
+    async def set_level(self, level: str) -> dict[str, Any] | None:
+        if self.client.protocol_version == "2026-07-28":
+            return {types.LOG_LEVEL_META_KEY: level}
+        await self.client.set_logging_level(cast("types.LoggingLevel", level))
+        return None
 
     async def read(self, uri: str) -> Any:
         return dump(await self.client.read_resource(uri))

@@ -48,8 +48,16 @@ async function listAll(client, what) {
   return { names, pages };
 }
 
-function take(client, call, step) {
-  const { id: _id, op, what, meta, ...params } = step;
+/** Asks for log messages from `level` on: for the session, or by the `_meta` it returns for the next call. */
+async function setLevel(client, level) {
+  if (client.getNegotiatedProtocolVersion?.() === "2026-07-28") return { "io.modelcontextprotocol/logLevel": level };
+  await client.setLoggingLevel(level);
+}
+
+async function take(client, call, step) {
+  const { id: _id, op, what, level, ...params } = step;
+  const meta = level === undefined ? params.meta : await setLevel(client, level);
+  delete params.meta;
   switch (op) {
     case "list":
       return listAll(client, what);

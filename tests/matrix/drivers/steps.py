@@ -31,6 +31,9 @@ class Adapter(Protocol):
 
     async def list(self, what: str, cursor: str | None) -> tuple[list[str], str | None]: ...
     async def call(self, name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None) -> Any: ...
+    async def set_level(self, level: str) -> dict[str, Any] | None:
+        """Asks for log messages from `level` on: for the session, or by the `_meta` it returns for the next call."""
+
     async def read(self, uri: str) -> Any: ...
     async def get(self, name: str, arguments: dict[str, str] | None) -> Any: ...
     async def complete(self, ref: dict[str, Any], argument: dict[str, str]) -> Any: ...
@@ -63,7 +66,10 @@ async def take(adapter: Adapter, step: dict[str, Any]) -> Any:
         case "list":
             return await list_all(adapter, step["what"])
         case "call":
-            return await adapter.call(step["name"], step.get("arguments"), step.get("meta"))
+            meta = step.get("meta")
+            if "level" in step:
+                meta = await adapter.set_level(step["level"])
+            return await adapter.call(step["name"], step.get("arguments"), meta)
         case "read":
             return await adapter.read(step["uri"])
         case "get":

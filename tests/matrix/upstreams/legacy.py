@@ -26,6 +26,7 @@ CATALOGUE: dict[str, Any] = json.loads(Path(__file__).with_name("catalogue.json"
 STATELESS = sys.argv[1] == "stateless"
 ABOUT = CATALOGUE["server"]
 TOOLS = [*CATALOGUE["tools"], *CATALOGUE["legacy_tools"]]
+SEVERITIES = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -91,6 +92,26 @@ async def progress() -> dict[str, Any]:
     return {"content": [{"type": "text", "text": "done"}]}
 
 
+LEVELS: dict[int, str] = {}
+"""The level that each session asked for, by the identity of its session object: a warning where it asked for none."""
+
+
+async def log() -> dict[str, Any]:
+    context = server.request_context
+    wanted = SEVERITIES.index(LEVELS.get(id(context.session), "warning"))
+    for entry in CATALOGUE["logs"]:
+        if SEVERITIES.index(entry["level"]) >= wanted:
+            await context.session.send_log_message(
+                entry["level"], entry["data"], entry.get("logger"), related_request_id=context.request_id
+            )
+    return {"content": [{"type": "text", "text": "logged"}]}
+
+
+def set_level(request: types.SetLevelRequest) -> dict[str, Any]:
+    LEVELS[id(server.request_context.session)] = request.params.level
+    return {}
+
+
 async def call(request: types.CallToolRequest) -> dict[str, Any]:
     name, arguments = request.params.name, request.params.arguments or {}
     if name == "echo":
@@ -103,6 +124,8 @@ async def call(request: types.CallToolRequest) -> dict[str, Any]:
         return await ask(arguments.get("kinds", ["elicitation", "sampling", "roots"]))
     if name == "progress":
         return await progress()
+    if name == "logs":
+        return await log()
     if name not in CATALOGUE["calls"]:
         raise fault(-32602, f"Unknown tool: {name}", {"tool": name, "vendor": 1})
     result: dict[str, Any] = CATALOGUE["calls"][name]
@@ -152,6 +175,8 @@ serve(types.CallToolRequest, types.CallToolResult, call)
 serve(types.GetPromptRequest, types.GetPromptResult, get)
 serve(types.ReadResourceRequest, types.ReadResourceResult, read)
 serve(types.CompleteRequest, types.CompleteResult, lambda _request: CATALOGUE["completion"])
+
+serve(types.SetLevelRequest, types.EmptyResult, set_level)
 
 manager = StreamableHTTPSessionManager(server, stateless=STATELESS)
 

@@ -60,6 +60,10 @@ async function call(params, ctx) {
     }
     return { content: [{ type: "text", text: "done" }] };
   }
+  if (params.name === "logs") {
+    for (const { level, data, logger } of catalogue.logs) await ctx.mcpReq.log(level, data, logger);
+    return { content: [{ type: "text", text: "logged" }] };
+  }
   const result = catalogue.calls[params.name];
   if (!result) throw new ProtocolError(-32602, `Unknown tool: ${params.name}`, { tool: params.name, vendor: null });
   return result;
@@ -69,7 +73,7 @@ function build() {
   const server = new Server(
     { name, ...about },
     {
-      capabilities: { tools: {}, prompts: {}, resources: {}, completions: {}, experimental: { "com.example/x": { on: true } } },
+      capabilities: { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {}, experimental: { "com.example/x": { on: true } } },
       instructions: catalogue.instructions,
       cacheHints: { "resources/templates/list": { ttlMs: 60000, cacheScope: "public" } },
     },
