@@ -11,6 +11,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from policies.delivery import Addressee
 from policies.errors import Fault, GatewayFault
