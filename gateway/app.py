@@ -4,17 +4,21 @@ import asyncio
 import ipaddress
 import logging
 import secrets
-import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from aiohttp import web
 
+from gateway.config import ConfigError
+from gateway.drain import Drain
 from gateway.exchange import Exchanges
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
 from gateway.front.status import Status
+from gateway.reload import Reloader
+from gateway.signals import Signals
 from gateway.stores.memory import MemoryStore
 from gateway.upstreams.pool import Upstreams
 from policies.sealing import KeyRing, new_key
@@ -33,53 +37,76 @@ _SILENT = logging.getLogger("gateway.front.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 """What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
 
-GRACE_S = 10.0
-"""How long calls may go on after SIGTERM: less than what orchestrators allow by default (30 s)."""
-
 
 class CannotListen(Exception):
     """The address cannot be had; `args[0]` says which and why."""
 
 
 class Gateway:
-    """One running gateway. `start` and `stop` once each."""
+    """One running gateway. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings) -> None:
-        store = MemoryStore()
-        self._store = store
-        self.settings = settings
+        self._store = MemoryStore()
+        self._drain = Drain()
+        self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
         self.service = Service(
             settings,
-            store,
-            _ring(settings),
-            Upstreams(settings, store),
+            self._store,
+            self._ring(settings),
+            Upstreams(settings, self._store),
             Exchanges(settings.streams.resume_ttl_s),
             _is_loopback(settings.listen.host),
+            self._drain,
         )
         # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
-        self._mcp = web.Server(Mcp(self.service).handle, handler_cancellation=True, access_log=None, logger=_SILENT)
-        self._status = web.Server(Status(self.service).handle, access_log=None, logger=_SILENT)
+        mcp = Mcp(lambda: self.service)
+        self._mcp = web.Server(mcp.handle, handler_cancellation=True, access_log=None, logger=_SILENT)
+        self._status = web.Server(Status(self._drain).handle, access_log=None, logger=_SILENT)
         self._listeners: list[Listener] = []
 
     async def start(self) -> str:
         """Listens, and starts to find out about the upstreams. Returns the public base URL."""
-        listener = await self._listen(self.settings.listen, self._mcp)
-        if self.settings.admin is not None:
-            await self._listen(self.settings.admin, self._status)
+        settings = self.service.settings
+        listener = await self._listen(settings.listen, self._mcp)
+        if settings.admin is not None:
+            await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
-        host = self.settings.listen.host
+        host = settings.listen.host
         return f"http://{f'[{host}]' if ':' in host else host}:{listener.port}"
 
-    async def stop(self) -> None:
-        """No new connections; calls under way may end within the grace period; then everything is let go of."""
-        self.service.draining = True
+    async def apply(self, settings: Settings) -> None:
+        """Puts another configuration into service, for the requests that come from now on.
+
+        Raises `ConfigError` where it changes what only a restart can."""
+        now = self.service.settings
+        fixed = [name for name in ("listen", "admin") if getattr(now, name) != getattr(settings, name)]
+        if fixed:
+            raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
+        self.service = self.service.evolve(settings, self._ring(settings))
+        self.service.upstreams.warm()
+
+    async def drain(self) -> None:
+        """No new connections, not ready; streams end with their proper last message; calls may end within `grace_s`."""
+        self._drain.begin()
         for listener in self._listeners:
             listener.stop()
-        await self._mcp.shutdown(GRACE_S)
-        await self._status.shutdown(0.1)
+        self.service.exchanges.end_streams()
+        await self._mcp.shutdown(self.service.settings.grace_s)
+
+    async def stop(self) -> None:
+        """Ends what is left and lets go of everything."""
+        self._drain.begin()
+        for listener in self._listeners:
+            listener.stop()
+        await self._mcp.shutdown(0)
+        await self._status.shutdown(0)
         await self.service.exchanges.close()
         await self.service.upstreams.close()
         await self._store.close()
+
+    def _ring(self, settings: Settings) -> KeyRing:
+        """The configured keys, or one that dies with this process and with it every session it sealed."""
+        return KeyRing(settings.sealing_keys) if settings.keys else self._ephemeral
 
     async def _listen(self, at: Listen, server: web.Server) -> Listener:
         listener = Listener(at.host, at.port, server)
@@ -91,33 +118,32 @@ class Gateway:
         return listener
 
 
-def run(settings: Settings) -> int:
-    """Serves until SIGTERM or SIGINT; the exit code. Raises `CannotListen`."""
+def run(settings: Settings, source: Path | None = None, load: Callable[[], Settings] | None = None) -> int:
+    """Serves until SIGTERM or SIGINT; the exit code. Raises `CannotListen`.
+
+    `source` and `load`: the file that the settings came from, and how it is read again when it changes."""
     with asyncio.Runner(loop_factory=LOOP) as runner:
-        return runner.run(_run(settings))
+        return runner.run(_run(settings, source, load))
 
 
-async def _run(settings: Settings) -> int:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if sys.platform != "win32":
-            loop.add_signal_handler(number, stopping.set)
+async def _run(settings: Settings, source: Path | None, load: Callable[[], Settings] | None) -> int:
     gateway = Gateway(settings)
+    stopping = Signals()
+    reloading: asyncio.Task[None] | None = None
     try:
         url = await gateway.start()
+        if source is not None and load is not None:
+            reloader = Reloader(source, load, gateway.apply)
+            reloading = asyncio.create_task(reloader.run(), name="reload")
+            stopping.on_hangup(reloader.ask)
         print(f"listening on {url}", flush=True)
-        await stopping.wait()
+        await stopping.first()
+        await stopping.unless_second(gateway.drain())
     finally:
+        if reloading is not None:
+            reloading.cancel()
         await gateway.stop()
     return 0
-
-
-def _ring(settings: Settings) -> KeyRing:
-    """The configured keys, or one that dies with this process and with it every session it sealed."""
-    if settings.keys:
-        return KeyRing(settings.sealing_keys)
-    return KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
 
 
 def _is_loopback(host: str) -> bool:

@@ -68,7 +68,10 @@ def _fail(text: str, code: int) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    return app.run(_settings(options))
+    settings = _settings(options)
+    if options.config is None:
+        return app.run(settings)
+    return app.run(settings, options.config, lambda: load(options.config, os.environ))
 
 
 def _settings(options: argparse.Namespace) -> Settings:

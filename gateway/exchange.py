@@ -217,6 +217,11 @@ class Exchanges:
         for exchange_id in list(self._by_session.get(session, ())):
             self._drop(exchange_id)
 
+    def end_streams(self) -> None:
+        """Ends the standalone streams: they have no end of their own."""
+        for exchange_id in list(self._standalone.values()):
+            self._drop(exchange_id)
+
     async def close(self) -> None:
         """Cancels everything and waits for the legs to let go."""
         exchanges = [kept.exchange for kept in self._kept.values()]

@@ -105,6 +105,14 @@ def _failure(event: Fail, to: Addressee) -> Message:
     return error(rejection, to.id)
 
 
+def farewell(listener: RequestId) -> tuple[bytes, bytes]:
+    """How a listen stream that the gateway ends is ended: the result, then the cancel that servers MUST send. A client
+    that reads the cancel first takes the stream for lost (basic/patterns/subscriptions, Graceful Closure)."""
+    tag = {META_SUBSCRIPTION_ID: listener}
+    result = jsonrpc.response(listener, {"resultType": "complete", "_meta": tag})
+    return result, jsonrpc.notification(CANCELLED, {"requestId": listener, "_meta": tag})
+
+
 def error(rejection: Rejection, request_id: RequestId | None) -> Message:
     """The error response for `rejection`; without an id where the request's could not be read."""
     raw = jsonrpc.error_response(request_id, rejection.code, rejection.message, rejection.data)

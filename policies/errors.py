@@ -95,6 +95,10 @@ class UpstreamFault(Fault):
         self.contradiction = contradiction
 
 
+class UpstreamRetired(UpstreamFault):
+    """The configuration no longer has this upstream: its streams end, and a new one leads elsewhere."""
+
+
 class SessionGone(UpstreamFault):
     """The upstream answered 404 for a session it had issued (2025-11-25 transports, Session Management)."""
 

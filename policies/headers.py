@@ -62,7 +62,11 @@ def encode(value: str | int | bool) -> str:
     looks_encoded = text.startswith(_MARKER) and text.endswith(_MARKER_END)
     if _PLAIN.fullmatch(text) and text == text.strip(" ") and not looks_encoded:
         return text
-    return f"{_MARKER}{base64.b64encode(text.encode()).decode()}{_MARKER_END}"
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a name or argument is no Unicode text: it holds a lone surrogate") from None
+    return f"{_MARKER}{base64.b64encode(raw).decode()}{_MARKER_END}"
 
 
 def decode(value: str) -> str:
@@ -162,7 +166,10 @@ def name_of(method: str, params: Json) -> str | None:
 
 
 def build(method: str, params: Json, version: str, specs: Iterable[ParamHeader] = ()) -> dict[str, str]:
-    """The `Mcp-*` headers of a request. Raises ValueError where a name or argument holds a lone surrogate."""
+    """The `Mcp-*` headers of a request. Raises ValueError where a name or argument holds a lone surrogate, or the
+    method, which has no encoded form, what no header can carry."""
+    if not _PLAIN.fullmatch(method) or method != method.strip(" "):
+        raise ValueError("the method holds characters that no method has")
     headers = {HEADER_VERSION: version, HEADER_METHOD: method}
     name = name_of(method, params)
     if name is not None:

@@ -4,13 +4,21 @@ A typed partial decode: what is not named here is skipped unread. Specification:
 streamable-http (Receiving Messages), basic/patterns/progress.
 """
 
+import re
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from policies.jsonrpc import readable_id
+
 
 class _Params(msgspec.Struct):
     progressToken: Any = None  # noqa: N815 - the wire's own word
+
+
+class _Error(msgspec.Struct):
+    code: int
+    message: str
 
 
 class _Answer(msgspec.Struct):
@@ -18,7 +26,7 @@ class _Answer(msgspec.Struct):
     method: str | msgspec.UnsetType = msgspec.UNSET
     params: _Params | msgspec.UnsetType = msgspec.UNSET
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: _Error | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Meta(msgspec.Struct):
@@ -37,6 +45,9 @@ class _Asked(_Named):
     params: _AskedParams | msgspec.UnsetType = msgspec.UNSET
 
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_STAND_IN = rb"\\u0058"
+
 _answer = msgspec.json.Decoder(_Answer)
 _asked = msgspec.json.Decoder(_Asked)
 _named = msgspec.json.Decoder(_Named)
@@ -47,7 +58,9 @@ class Splice:
 
     def __init__(self, raw: bytes) -> None:
         asked = _read(_asked, raw) or _read(_named, raw) or _Named()
-        self.id = asked.id if isinstance(asked.id, str | int) and not isinstance(asked.id, bool) else None
+        self._as_read = asked.id
+        is_id = isinstance(asked.id, str | int) and not isinstance(asked.id, bool)
+        self.id = readable_id(raw) if is_id and _SURROGATE.search(raw) else asked.id if is_id else None
         self._token: Any = None
         if isinstance(asked, _Asked) and isinstance(asked.params, _AskedParams):
             self._token = asked.params.meta.progressToken if isinstance(asked.params.meta, _Meta) else None
@@ -56,7 +69,7 @@ class Splice:
         """What one message of the upstream's is here: the response (an error of an early rung may lack an id), a
         notification of this request's, or nothing that this client may see: another's response, progress nobody
         asked for, a request (which this revision does not have), no JSON-RPC at all."""
-        message = _read(_answer, data)
+        message = _read(_answer, data) if _is_utf8(data) else None
         if message is None:
             return "drop"
         if message.method is msgspec.UNSET:
@@ -69,10 +82,12 @@ class Splice:
         return "pass"
 
     def _is_response(self, message: _Answer) -> bool:
-        if isinstance(message.error, msgspec.Raw):
-            return message.id in (msgspec.UNSET, None) or _same(message.id, self.id)
+        if isinstance(message.error, _Error):
+            return message.id in (msgspec.UNSET, None) or _same(message.id, self._as_read)
         return (
-            isinstance(message.result, msgspec.Raw) and bytes(message.result)[:1] == b"{" and _same(message.id, self.id)
+            isinstance(message.result, msgspec.Raw)
+            and memoryview(message.result)[0] == ord("{")
+            and _same(message.id, self._as_read)
         )
 
 
@@ -83,8 +98,21 @@ def _read(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
+        if not _SURROGATE.search(raw):
+            return None
+    try:  # halves of surrogate pairs are JSON, which the decoder does not read
+        return decoder.decode(_SURROGATE.sub(_STAND_IN, raw))
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 
+def _is_utf8(raw: bytes) -> bool:
+    """Also what the decoder skips goes to a client."""
+    try:
+        return raw.isascii() or raw.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
 def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, str) == isinstance(other, str)
+    return bool(one == other) and isinstance(one, str) == isinstance(other, str) and not isinstance(one, bool)

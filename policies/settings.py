@@ -319,6 +319,9 @@ class Settings(_Model):
     """The MCP servers behind the gateway, by name: lower-case letters, digits and hyphens."""
     routes: tuple[Route, ...] = Field(json_schema_extra={"minItems": 1})
     """The public endpoints."""
+    grace_s: float = Field(default=25.0, ge=0, le=3600, allow_inf_nan=False)
+    """How long, in seconds, calls under way may go on after SIGTERM; then they are cut off. From 0 to 3600; Kubernetes
+    kills after 30 unless told otherwise."""
     limits: Limits = Limits()
     """Bounds on what one peer can make the gateway hold."""
     sessions: Sessions = Sessions()

@@ -7,11 +7,12 @@ import asyncio
 import json
 
 from tests.http_wire import DEADLINE_S
-from tests.scripted import Answer, Call, Err, Json, Upstream, response
+from tests.scripted import Answer, Call, Err, Json, Seen, Upstream, response
 
 PREFIX = "io.modelcontextprotocol/"
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
+LISTEN = "subscriptions/listen"
 SERVER_INFO = {"name": "scripted", "version": "1.0", "title": "Scripted peer"}
 
 
@@ -69,6 +70,8 @@ class LegacyUpstream(Upstream):
         self.capabilities = CAPABILITIES if capabilities is None else capabilities
         self.instructions = instructions
         self.live: set[str] = set()
+        self.opened: dict[str, Seen] = {}
+        """The `initialize` that opened each session, ended ones too."""
         self.streams: dict[str | None, Call] = {}
 
     async def serve(self, call: Call) -> None:
@@ -94,6 +97,7 @@ class LegacyUpstream(Upstream):
         if self.sessions:
             session = f"up-{id(self):x}-{next(self.numbers)}"
             self.live.add(session)
+            self.opened[session] = call.seen
             headers.append(("Mcp-Session-Id", session))
         await call.json(response(call.seen.id, result), headers=headers)
 
@@ -130,11 +134,10 @@ class LegacyUpstream(Upstream):
             await self.dispatch(call, DEFAULTS | LEGACY_DEFAULTS)
 
     async def push(self, message: Json, session: str | None = None) -> None:
-        """Writes a message to a GET stream: the one of `session`, or the only one, once it is open."""
-        stream = await self.when(
-            lambda: self.streams.get(session) if session else next(iter(self.streams.values()), None)
-        )
-        await stream.event(message)
+        """Writes a message to the GET stream of `session`, or to every open one, once there is one."""
+        wanted = await self.when(lambda: [c for s, c in self.streams.items() if session in (s, None)])
+        for stream in wanted:
+            await stream.event(message)
 
     async def ask(self, method: str, params: Json, *, session: str | None = None) -> Json:
         """Sends a request of ours on a GET stream and returns the client's response."""
@@ -152,6 +155,7 @@ class ModernUpstream(Upstream):
         super().__init__()
         self.capabilities = CAPABILITIES if capabilities is None else capabilities
         self.instructions = instructions
+        self.listeners: list[Call] = []
 
     async def serve(self, call: Call) -> None:
         if call.seen.verb != "POST":
@@ -159,7 +163,7 @@ class ModernUpstream(Upstream):
         elif not isinstance(call.seen.message, dict) or "id" not in call.seen.message:
             await call.reply(202)
         else:
-            await self.dispatch(call, {**DEFAULTS, "server/discover": self._discover})
+            await self.dispatch(call, DEFAULTS | {"server/discover": self._discover, LISTEN: self._listen})
 
     async def _discover(self, call: Call) -> Json:
         result: Json = {
@@ -174,6 +178,20 @@ class ModernUpstream(Upstream):
             result["instructions"] = self.instructions
         return result
 
+    async def _listen(self, call: Call) -> None:
+        agreed = {"notifications": call.seen.params.get("notifications", {})}
+        await call.notify("notifications/subscriptions/acknowledged", agreed | subscribed(call))
+        self.listeners.append(call)
+        async with self._arrived:
+            self._arrived.notify_all()
+        await call.stay()
+        self.listeners.remove(call)
+
+    async def push(self, method: str, params: Json) -> None:
+        """Tells everybody who listens, once somebody does."""
+        for call in await self.when(lambda: list(self.listeners)):
+            await call.notify(method, params | subscribed(call))
+
     async def dispatch(self, call: Call, defaults: dict[str, Answer]) -> None:
         method = call.seen.method or ""
         answer = self.on.get(method, defaults.get(method, self.unknown))
@@ -183,6 +201,10 @@ class ModernUpstream(Upstream):
         if isinstance(outcome, dict):
             outcome = complete(method, outcome)
         await call.answer(outcome)
+
+
+def subscribed(call: Call) -> Json:
+    return {"_meta": {PREFIX + "subscriptionId": call.seen.id}}
 
 
 def complete(method: str, result: Json) -> Json:

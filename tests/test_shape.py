@@ -20,13 +20,13 @@ FLOORS = {
             4: "admission delivery",
         },
         "gateway": {
-            1: "yaml_file placeholders config_errors config exit_codes stores/base stores/memory",
+            1: "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory",
             2: "exchange",
             3: "upstreams/base upstreams/wire upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/service front/reply front/drive front/batch front/splice front/modern front/legacy "
             "front/mcp front/status front/port",
-            5: "app",
+            5: "reload app",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
             "demo/sample demo/weather",

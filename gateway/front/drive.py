@@ -5,16 +5,20 @@ the cancel); a legacy one goes on, and its stream can be resumed.
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from aiohttp import web
 
+from gateway.drain import Draining
 from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.service import Service
 from policies.admission import Acceptance
-from policies.delivery import Addressee, deliver
+from policies.delivery import Addressee, deliver, farewell
 from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
-from policies.mcp import METHOD_NOT_FOUND, at_least
+from policies.mcp import LISTEN, METHOD_NOT_FOUND, at_least
+
+_Items = list[tuple[int, Event]]
 
 FIRST_S = 0.05
 """How long a legacy call may take before its stream is opened: most answers come sooner and are plain JSON, and an
@@ -36,7 +40,7 @@ async def drive_modern(
     stream = reply.Stream(request, keep_alive_s)
     cursor = 0
     try:
-        while items := await _next(exchange, cursor, stream, keep_alive_s if accept.sse else None):
+        while items := await _until_drained(service, to, _next(exchange, cursor, stream, keep_alive_s, accept)):
             cursor = items[-1][0]
             for _, event in items:
                 if isinstance(event, Ask):
@@ -49,6 +53,11 @@ async def drive_modern(
                     return reply.final(message, in_session=False)
                 if accept.sse:
                     await stream.event(message.raw)
+        return await stream.end()
+    except Draining:
+        assert to.id is not None
+        for last in farewell(to.id):
+            await stream.event(last)
         return await stream.end()
     finally:
         if not exchange.ended:
@@ -144,7 +153,7 @@ def _final(event: Event, to: Addressee) -> web.Response:
     return reply.accepted() if message is None else reply.final(message, in_session=True)
 
 
-async def _within(seconds: float, exchange: Exchange) -> list[tuple[int, Event]]:
+async def _within(seconds: float, exchange: Exchange) -> _Items:
     """The first events, empty where none comes in time."""
     try:
         async with asyncio.timeout(seconds):
@@ -153,11 +162,16 @@ async def _within(seconds: float, exchange: Exchange) -> list[tuple[int, Event]]
         return []
 
 
+async def _until_drained(service: Service, to: Addressee, work: Awaitable[_Items]) -> _Items:
+    """A call goes on while the gateway shuts down; a listen stream, which has no end of its own, does not."""
+    return await (service.drain.unless_begun(work) if to.method == LISTEN else work)
+
+
 async def _next(
-    exchange: Exchange, cursor: int, stream: reply.Stream, open_after_s: float | None
-) -> list[tuple[int, Event]]:
+    exchange: Exchange, cursor: int, stream: reply.Stream, open_after_s: float, accept: Acceptance
+) -> _Items:
     """The next events. A stream that may be opened is, after `open_after_s` without one."""
-    if stream.response is None and open_after_s is not None:
+    if stream.response is None and accept.sse:
         try:
             async with asyncio.timeout(open_after_s):
                 return await exchange.read(cursor)

@@ -166,8 +166,8 @@ async def _open(
             code=INVALID_PARAMS,
             http=400,
         )
-    if service.draining:
-        raise GatewayFault("shutting down; connect again")
+    if service.drain.begun:
+        raise _shutting_down()
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
     upstream = service.upstream_for(head.route, "initialize", None)
     now_s = int(time.time())
@@ -198,6 +198,12 @@ async def _open(
     # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
     description = await upstream.paired("legacy", describe, again=True)
     return opened, initialize_result(description, version, routing.synthesised_info(head.route))
+
+
+def _shutting_down() -> GatewayFault:
+    fault = GatewayFault("shutting down; connect again")
+    fault.headers = (("Retry-After", "1"),)
+    return fault
 
 
 async def _request(

@@ -3,26 +3,34 @@
 Specification: basic/transports of every revision. What a rung decides stands in `policies/admission.py`.
 """
 
-from aiohttp import web
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import HttpVersion11, web
 
 from gateway.front import legacy, modern, reply
 from gateway.front.service import Service
 from policies import jsonrpc
 from policies.admission import Head, admit_head, era_of
 from policies.errors import Rejection
-from policies.mcp import INVALID_REQUEST, Era
+from policies.mcp import INVALID_REQUEST, PARSE_ERROR, Era
+
+BODY_SILENCE_S = 30.0
+"""How long a client may take from one piece of its body to the next: a phone that changes networks is back sooner."""
 
 
 class Mcp:
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    """`current` gives the configuration in service; a request sees the one that it began with to its end."""
+
+    def __init__(self, current: Callable[[], Service]) -> None:
+        self._current = current
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
         return await reply.rescue(request, self._serve)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        service = self._service
+        service = self._current()
         head = admit_head(
             request.method,
             request.headers.get("Host", ""),
@@ -37,23 +45,22 @@ class Mcp:
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
             return await legacy.delete(service, request, head)
-        return await self._post(request, head)
+        return await self._post(service, request, head)
 
-    async def _post(self, request: web.BaseRequest, head: Head) -> web.StreamResponse:
-        limits = self._service.settings.limits
+    async def _post(self, service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+        limits = service.settings.limits
         raw = await _body(request, limits.max_body_bytes)
-        if raw is None:
-            why = f"the request body is larger than {limits.max_body_bytes} bytes (limits.max_body_bytes)"
-            return reply.rejected(Rejection(INVALID_REQUEST, why, http=413))
-        unread = await modern.serve_unread(self._service, request, head, raw)
+        if isinstance(raw, Rejection):
+            return reply.rejected(raw)
+        unread = await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
         if self._era(request, message) == "modern" and not isinstance(message, list):
-            return await modern.serve(self._service, request, head, raw, message)
-        return await legacy.serve(self._service, request, head, message)
+            return await modern.serve(service, request, head, raw, message)
+        return await legacy.serve(service, request, head, message)
 
     def _era(self, request: web.BaseRequest, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]) -> Era:
         """The era of this request. A response or a batch has no method: both belong to legacy sessions."""
@@ -64,15 +71,28 @@ class Mcp:
         return era_of(request.headers, message)
 
 
-async def _body(request: web.BaseRequest, max_bytes: int) -> bytes | None:
-    """The body, None where it is larger than allowed: then no more of it is read."""
+async def _body(request: web.BaseRequest, max_bytes: int) -> bytes | Rejection:
+    """The body, or why it is not read to its end. A client that waits to be asked for it (`Expect`) is asked."""
+    too_large = Rejection(
+        INVALID_REQUEST, f"the request body is larger than {max_bytes} bytes (limits.max_body_bytes)", http=413
+    )
     if (request.content_length or 0) > max_bytes:
-        return None
+        return too_large
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # nothing of the answer itself has been sent
     pieces: list[bytes] = []
     size = 0
-    async for piece in request.content.iter_any():
-        size += len(piece)
-        if size > max_bytes:
-            return None
-        pieces.append(piece)
+    try:
+        while not request.content.at_eof():
+            async with asyncio.timeout(None if request.content.is_eof() else BODY_SILENCE_S):
+                piece = await request.content.readany()
+            size += len(piece)
+            if size > max_bytes:
+                return too_large
+            pieces.append(piece)
+    except web.RequestPayloadError:
+        return Rejection(PARSE_ERROR, "Parse error: the body is not encoded as its headers say", http=400)
+    except TimeoutError:
+        return Rejection(INVALID_REQUEST, f"the body stopped for {BODY_SILENCE_S:g} s", http=408)
     return b"".join(pieces)

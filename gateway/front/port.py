@@ -1,7 +1,8 @@
-"""Owns the listening socket. A connection's first bytes arrive here, and aiohttp takes it over on the same transport.
+"""Owns the listening socket. A connection's first request head arrives here, then aiohttp takes over the transport.
 
 This is the seam at which a connection can be served without aiohttp; today every one is handed over. What a peer that
-connects and says nothing may cost is bounded here, since aiohttp's own timers start with its first byte.
+connects and never says all of a request's head may cost is bounded here: aiohttp's own timers start with the first
+answer.
 """
 
 import asyncio
@@ -9,8 +10,15 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
-FIRST_BYTE_S = 30.0
-"""How long a new connection may stay silent. Browsers and proxies open connections ahead of need, for seconds."""
+FIRST_HEAD_S = 30.0
+"""How long a new connection may take for its first head. Browsers and proxies open connections ahead of need, for
+seconds."""
+
+_HEAD_ENDS = (b"\r\n\r\n", b"\n\n")
+"""The second is one that aiohttp refuses, at once."""
+
+_MAX_HELD = 1 << 16
+"""Bytes held here: more is no head that aiohttp takes."""
 
 _BACKLOG = 1024
 
@@ -21,13 +29,18 @@ class Port(asyncio.Protocol):
         self._open = open_ports
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._held = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._open.add(self)
-        self._timer = asyncio.get_running_loop().call_later(FIRST_BYTE_S, self.close)
+        self._timer = asyncio.get_running_loop().call_later(FIRST_HEAD_S, self.close)
 
     def data_received(self, data: bytes) -> None:
+        if self._held or _HEAD_ENDS[0] not in data:
+            if self._is_early(data):
+                return
+            data = bytes(self._held)
         transport = self._transport
         self._forget()
         if transport is not None:
@@ -36,11 +49,19 @@ class Port(asyncio.Protocol):
             handler.connection_made(transport)
             handler.data_received(data)
 
+    def _is_early(self, data: bytes) -> bool:
+        """Adds `data` to what is held: whether that may yet become a head. Only the new bytes are searched."""
+        known = max(0, len(self._held) - len(_HEAD_ENDS[0]) + 1)
+        self._held += data
+        if not self._held[:1].isupper() or len(self._held) > _MAX_HELD:  # no request line, or one without an end
+            return False
+        return all(self._held.find(end, known) < 0 for end in _HEAD_ENDS)
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._forget()
 
     def close(self) -> None:
-        """Closes a connection that has not said anything yet."""
+        """Closes a connection that has not said a whole head yet."""
         if self._transport is not None:
             self._transport.close()
 
@@ -52,13 +73,13 @@ class Port(asyncio.Protocol):
 
 
 class Listener:
-    """A bound socket and the connections on it that are still silent."""
+    """A bound socket and the connections on it that have not sent a whole head yet."""
 
     def __init__(self, host: str, port: int, server: Callable[[], asyncio.Protocol]) -> None:
         self._host = host
         self._wanted = port
         self._server = server
-        self._silent: set[Port] = set()
+        self._early: set[Port] = set()
         self._listening: asyncio.Server | None = None
         self.port = port
 
@@ -78,12 +99,12 @@ class Listener:
         self.port = bound.getsockname()[1]
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(
-            lambda: Port(self._server, self._silent), sock=bound, backlog=_BACKLOG
+            lambda: Port(self._server, self._early), sock=bound, backlog=_BACKLOG
         )
 
     def stop(self) -> None:
-        """No new connections; silent ones are closed. Those under way stay with aiohttp."""
+        """No new connections; those without a whole head are closed. Those under way stay with aiohttp."""
         if self._listening is not None:
             self._listening.close()
-        for port in tuple(self._silent):
+        for port in tuple(self._early):
             port.close()

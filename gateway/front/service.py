@@ -3,8 +3,9 @@
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gateway.drain import Drain
 from gateway.exchange import Exchanges
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
@@ -27,8 +28,13 @@ class Service:
     upstreams: Upstreams
     exchanges: Exchanges
     loopback_only: bool
-    draining: bool = False
+    drain: Drain
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
+
+    def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
+        """The service of another configuration; what is under way goes on with this one."""
+        self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
+        return replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
         """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any."""

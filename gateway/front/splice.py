@@ -6,15 +6,18 @@ reaches the client, even where the upstream breaks off or goes on after its answ
 upstream's response, which is the cancel.
 """
 
+from collections.abc import Awaitable
+
 from aiohttp import web
 from multidict import CIMultiDict
 
+from gateway.drain import Draining
 from gateway.front import reply
 from gateway.front.service import Service
 from gateway.upstreams.pool import Upstream
-from gateway.upstreams.wire import BOTH, Reception, within
+from gateway.upstreams.wire import BOTH, Reception, Waiting, within
 from policies import jsonrpc
-from policies.delivery import error
+from policies.delivery import error, farewell
 from policies.errors import UpstreamFault
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
 from policies.peek import Splice
@@ -42,11 +45,19 @@ async def splice(
             async with within(total_s, upstream.name):
                 return await _json(reception, Splice(raw))
         stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-        return await _stream(reception, stream, Splice(raw), total_s)
+        if not listens:
+            return await _stream(reception, stream, Splice(raw), stream.waiting, total_s)
+
+        async def waiting(work: Awaitable[bytes]) -> bytes:
+            return await service.drain.unless_begun(stream.waiting(work))
+
+        return await _stream(reception, stream, Splice(raw), waiting, None)
 
 
 async def _json(reception: Reception, splice: Splice) -> web.Response:
     body = await reception.raw() if reception.kind == "json" else b""
+    if splice.id is None and reception.status == 202:
+        return reply.accepted()  # a notification, on its headers alone
     if splice.judge(body) != "last" or reception.status in (401, 403):
         raise reception.refusal()
     if reception.status in (400, 404) and _is_legacy(body):
@@ -56,13 +67,13 @@ async def _json(reception: Reception, splice: Splice) -> web.Response:
 
 
 async def _stream(
-    reception: Reception, stream: reply.Stream, splice: Splice, total_s: float | None
+    reception: Reception, stream: reply.Stream, splice: Splice, waiting: Waiting, total_s: float | None
 ) -> web.StreamResponse:
     """Whole events as they come, until the last message. Without one, the client gets an error in its place."""
     await stream.open()
     try:
         async with within(total_s, reception.name):
-            async for block, event in reception.blocks(stream.waiting):
+            async for block, event in reception.blocks(waiting):
                 verdict = "pass"
                 if event is not None and event.data:
                     verdict = splice.judge(event.data) if event.event == "message" else "drop"
@@ -73,6 +84,10 @@ async def _stream(
         fault = UpstreamFault(f"upstream {reception.name} closed its stream without an answer")
     except UpstreamFault as failed:
         fault = failed
+    except Draining:
+        for last in farewell(splice.id) if splice.id is not None else ():
+            await stream.event(last)
+        return await stream.end()
     if total_s is not None:  # a listener takes a stream that just ends for a lost one, and listens anew
         await stream.event(error(fault.rejection(), splice.id).raw)
     return await stream.end()

@@ -14,7 +14,7 @@ from typing import Any
 from gateway.exchange import Exchange
 from gateway.upstreams.sessions import Sessions
 from policies import jsonrpc
-from policies.errors import UpstreamFault
+from policies.errors import Fault, UpstreamFault
 from policies.exchange import Answer, Ask, Call, Dialect, Fail, Notify, UpstreamSession, Withdraw
 from policies.mcp import (
     ASK_CAPABILITY,
@@ -97,7 +97,7 @@ class Conversation:
             code, text = error.get("code"), error.get("message")
             self._exchange.emit(
                 Fail(
-                    code if isinstance(code, int) else INTERNAL_ERROR,
+                    code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
                     text if isinstance(text, str) else "the upstream failed without saying why",
                     error.get("data"),
                     dialect=self._dialect,
@@ -137,6 +137,8 @@ class Conversation:
     def _withdraw(self, params: Json) -> None:
         """The upstream gives up an ask; anything else it may cancel is not the client's."""
         request_id = params.get("requestId")
+        if not isinstance(request_id, str | int):
+            return
         key = self._asks.get((type(request_id), request_id))
         if key is not None:
             self._exchange.withdraw(Withdraw(key, params, self._dialect))
@@ -149,7 +151,7 @@ class Conversation:
     async def _tell(self, body: bytes) -> None:
         try:
             await self.sessions.tell(self.session, body, self._call.forwarded)
-        except UpstreamFault as fault:
+        except Fault as fault:
             log.debug("an answer to an upstream's request was not taken: %s", fault.message)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

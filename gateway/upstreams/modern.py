@@ -13,11 +13,12 @@ from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.wire import BOTH, Reception, Wire, within
 from policies import headers, jsonrpc
-from policies.errors import UpstreamFault
+from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
 from policies.headers import ParamHeader
 from policies.mcp import (
     HEADER_MISMATCH,
+    INVALID_PARAMS,
     LATEST_MODERN,
     LISTEN,
     META_CLIENT_CAPABILITIES,
@@ -95,7 +96,10 @@ class ModernConnector:
             meta[META_LOG_LEVEL] = call.log_level
         if call.wants_progress:
             meta[META_PROGRESS_TOKEN] = request_id
-        head = headers.build(call.method, call.params, self.dialect.version, specs)
+        try:
+            head = headers.build(call.method, call.params, self.dialect.version, specs)
+        except ValueError as error:  # this revision repeats in headers what they say
+            raise ClientFault(f"Invalid params: {error}", code=INVALID_PARAMS) from error
         head |= dict(call.param_headers) | dict(call.forwarded) | BOTH
         return jsonrpc.request(request_id, call.method, {**call.params, "_meta": meta}), head
 
@@ -132,8 +136,8 @@ class ModernConnector:
                     message = await self._last_message(reception, request_id, exchange)
                 if not opened:
                     return exchange.emit(fail(message.get("error"), self.dialect, 405))
-            except UpstreamFault:
-                if not opened:
+            except UpstreamFault as fault:
+                if not opened or isinstance(fault, UpstreamRetired):
                     raise
                 log.debug("a listen stream of upstream %s was lost", self._wire.name)
             await asyncio.sleep(_RECONNECT_S[min(tries, len(_RECONNECT_S) - 1)])
@@ -171,7 +175,7 @@ def fail(error: object, dialect: Dialect, http: int | None = None) -> Fail:
     known = error if isinstance(error, dict) else {}
     code, message = known.get("code"), known.get("message")
     return Fail(
-        code if isinstance(code, int) else -32603,
+        code if isinstance(code, int) and not isinstance(code, bool) else -32603,
         message if isinstance(message, str) else "the upstream failed without saying why",
         known.get("data"),
         http,

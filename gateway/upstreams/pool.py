@@ -8,9 +8,9 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 
@@ -51,6 +51,7 @@ class Upstream:
     def __init__(self, name: str, settings: Settings, store: Store, http: aiohttp.ClientSession, ids: Ids) -> None:
         self.name = name
         self.settings = settings.upstreams[name]
+        self._made_from = _concerning(name, settings)
         self.wire = Wire(name, self.settings, settings.limits, http)
         self.modern = ModernConnector(self.wire, ids)
         self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
@@ -107,6 +108,16 @@ class Upstream:
     async def forget_era(self) -> None:
         """The upstream has contradicted what was found out about it."""
         await self._store.delete(self._key)
+
+    def is_configured_by(self, settings: Settings) -> bool:
+        """Whether these settings say of this upstream what it was made from."""
+        return self._made_from == _concerning(self.name, settings)
+
+    async def retire(self) -> None:
+        """Closes once nothing is under way: requests that began with it end with it."""
+        self.legacy.sessions.retire()
+        await self.wire.retire()
+        await self.close()
 
     async def close(self) -> None:
         for task in (self._probing, self._describing):
@@ -176,35 +187,68 @@ class Upstream:
             self._describing = None
 
 
-class Upstreams:
-    """All upstreams of one configuration."""
+def _concerning(name: str, settings: Settings) -> tuple[object, ...]:
+    """What of a configuration an upstream is made from."""
+    return settings.upstreams.get(name), settings.limits, settings.sessions
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self._http = aiohttp.ClientSession(
+
+class _Shared:
+    """What outlives a configuration: the HTTP client (no cookies, connections kept for less long than servers commonly
+    keep theirs), the request ids, and the tasks in the background."""
+
+    def __init__(self) -> None:
+        self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=True,
             read_bufsize=1 << 18,
         )
-        ids = Ids()
+        self.ids = Ids()
+        self.background: set[asyncio.Task[None]] = set()
+
+
+class Upstreams:
+    """The upstreams of one configuration. `evolve` gives those of the next, and keeps what has not changed."""
+
+    def __init__(self, settings: Settings, store: Store, before: "Upstreams | None" = None) -> None:
+        self._shared: _Shared = before._shared if before is not None else _Shared()  # noqa: SLF001 - its own kind
+        self._store = store
+        kept = {up.name: up for up in before or () if up.is_configured_by(settings)}
         self._by_name: Mapping[str, Upstream] = {
-            name: Upstream(name, settings, store, self._http, ids) for name in settings.upstreams
+            name: kept.get(name) or Upstream(name, settings, store, self._shared.http, self._shared.ids)
+            for name in settings.upstreams
         }
-        self._warming: list[asyncio.Task[None]] = []
+        for upstream in before or ():
+            if upstream.name not in kept:
+                self._spawn(upstream.retire())
 
     def __getitem__(self, name: str) -> Upstream:
         return self._by_name[name]
 
+    def __iter__(self) -> Iterator[Upstream]:
+        return iter(self._by_name.values())
+
+    def evolve(self, settings: Settings) -> "Upstreams":
+        """The upstreams of another configuration. One that is configured as before stays as it is, with its sessions;
+        one that is gone or changed is closed once nothing is under way there."""
+        return Upstreams(settings, self._store, self)
+
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""
-        self._warming = [asyncio.create_task(self._warm(upstream)) for upstream in self._by_name.values()]
+        for upstream in self:
+            self._spawn(self._warm(upstream))
 
     async def close(self) -> None:
-        for task in self._warming:
+        for task in tuple(self._shared.background):
             task.cancel()
-        await asyncio.gather(*(upstream.close() for upstream in self._by_name.values()))
-        await self._http.close()
+        await asyncio.gather(*(upstream.close() for upstream in self))
+        await self._shared.http.close()
 
     async def _warm(self, upstream: Upstream) -> None:
         if await upstream.describe(upstream.settings.timeouts.first_byte_s) is None:
             log.warning("upstream %s does not answer yet", upstream.name)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._shared.background.add(task)
+        task.add_done_callback(self._shared.background.discard)

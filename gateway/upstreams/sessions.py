@@ -198,6 +198,13 @@ class Sessions:
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
 
+    def retire(self) -> None:
+        """Listeners are told to listen anew, and the streams they heard end; calls under way go on."""
+        for shared in self._shared.values():
+            shared.gone.set()
+            if shared.pump is not None:
+                shared.pump.cancel()
+
     async def close(self) -> None:
         """Deletes the shared sessions; those of legacy clients stay theirs."""
         for shared in list(self._shared.values()):

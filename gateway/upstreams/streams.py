@@ -11,7 +11,7 @@ from gateway.exchange import Exchange
 from gateway.upstreams.conversation import Conversation, refusal
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.wire import EVENTS, Wire
-from policies.errors import Fault, SessionGone, UpstreamFault
+from policies.errors import Fault, SessionGone, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSession
 from policies.mcp import (
     ACKNOWLEDGED,
@@ -42,7 +42,8 @@ class Place:
         self.retry_ms = DEFAULT_RETRY_MS
 
     def pass_by(self, event_id: str | None, retry_ms: int | None) -> None:
-        self.event_id = event_id or self.event_id
+        if event_id and event_id.isprintable():  # another one cannot be sent back in a header
+            self.event_id = event_id
         self.retry_ms = min(retry_ms, MAX_RETRY_MS) if retry_ms is not None else self.retry_ms
 
 
@@ -90,7 +91,8 @@ class Streams:
     def _progress_elsewhere(self, message: Json) -> bool:
         if message.get("method") != PROGRESS or not isinstance(message.get("params"), dict):
             return False
-        running = self._running.get(message["params"].get(META_PROGRESS_TOKEN))
+        token = message["params"].get(META_PROGRESS_TOKEN)
+        running = self._running.get(token) if isinstance(token, int) else None
         if running is not None:
             running.notification(PROGRESS, message["params"])
         return True
@@ -126,7 +128,7 @@ class Streams:
                         place.pass_by(piece.event_id, piece.retry_ms)
                         if piece.message is not None:
                             on(piece.message)
-            except SessionGone:
+            except (SessionGone, UpstreamRetired):
                 raise
             except UpstreamFault as fault:
                 if first or fault.http == 405:

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
 
 from policies import jsonrpc, sse
-from policies.errors import UpstreamFault
+from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.mcp import Json
 from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
@@ -51,6 +51,11 @@ class Wire:
         self.limits = limits
         self._http = http
         self._own = settings.own_headers
+        self._active = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._streams: set[asyncio.Timeout] = set()
+        self._retired = False
 
     @asynccontextmanager
     async def request(
@@ -67,14 +72,46 @@ class Wire:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=limits.connect_s, sock_read=None if long_lived else limits.idle_s
         )
+        self._active += 1
+        self._idle.clear()
         try:
-            response = await self._head(method, sent, body, timeout)
-            try:
-                yield Reception(response, self)
-            finally:
-                response.close() if not response.content.at_eof() else response.release()
+            async with self._scope(long_lived):
+                response = await self._head(method, sent, body, timeout)
+                try:
+                    yield Reception(response, self)
+                finally:
+                    response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
-            raise _fault(error, self.name) from error
+            raise self._retirement() if self._retired and long_lived else _fault(error, self.name) from error
+        finally:
+            self._active -= 1
+            if self._active == 0:
+                self._idle.set()
+
+    async def retire(self) -> None:
+        """Ends the long-lived streams, and waits until nothing else is under way either."""
+        self._retired = True
+        for stream in self._streams:
+            stream.reschedule(asyncio.get_running_loop().time())
+        await self._idle.wait()
+
+    @asynccontextmanager
+    async def _scope(self, long_lived: bool) -> AsyncIterator[None]:
+        """A time-out that has no time: it strikes when the upstream is retired, if this is a stream."""
+        async with asyncio.timeout(None) as scope:
+            if not long_lived:
+                yield
+                return
+            if self._retired:
+                raise self._retirement()
+            self._streams.add(scope)
+            try:
+                yield
+            finally:
+                self._streams.discard(scope)
+
+    def _retirement(self) -> UpstreamRetired:
+        return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
 
     async def _head(
         self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
@@ -82,17 +119,27 @@ class Wire:
         url = self.settings.url
         for _ in range(2):
             async with asyncio.timeout(self.settings.timeouts.first_byte_s):
-                response = await self._http.request(
-                    method, url, headers=headers, data=body, timeout=bounds, allow_redirects=False
-                )
+                response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
             response.close()
-            target = urljoin(url, response.headers.get("Location", ""))
-            if response.status not in (307, 308) or _origin(target) != _origin(url):
+            target = _target(url, response.headers.get("Location", ""))
+            if response.status not in (307, 308) or target is None:
                 break
             url = target
         raise UpstreamFault(f"upstream {self.name} redirects elsewhere; put its final address into the configuration")
+
+    async def _send(
+        self, method: str, url: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await self._http.request(
+                method, url, headers=headers, data=body, timeout=bounds, allow_redirects=False
+            )
+        except aiohttp.ClientError:
+            raise
+        except ValueError as error:  # a line end or another control character: nothing has been sent
+            raise ClientFault("a header of this request cannot be sent on") from error
 
 
 class Reception:
@@ -264,8 +311,26 @@ def _messages(raw: bytes) -> Sequence[Json | None]:
     except ValueError:
         return []
     found = value if isinstance(value, list) else [value]
-    keys = ("method", "result", "error")
-    return found if all(isinstance(m, dict) and any(key in m for key in keys) for m in found) else []
+    return found if all(map(_is_message, found)) else []
+
+
+def _is_message(value: Any) -> bool:
+    """Whether it has a message's members, and a method and an id of the types by which they are looked up."""
+    return (
+        isinstance(value, dict)
+        and any(key in value for key in ("method", "result", "error"))
+        and isinstance(value.get("method", ""), str)
+        and not isinstance(value.get("id"), dict | list)
+    )
+
+
+def _target(url: str, location: str) -> str | None:
+    """Where a redirect from `url` leads, None for elsewhere and for nowhere."""
+    try:
+        target = urljoin(url, location)
+        return target if location and _origin(target) == _origin(url) else None
+    except ValueError:  # no URL
+        return None
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -171,10 +171,10 @@ def discover_result(description: Description, fallback_info: Json, age_s: float)
 def initialize_result(description: Description, version: str, fallback_info: Json) -> Json:
     """The `initialize` result for a legacy client that speaks `version`."""
     result: Json = {"protocolVersion": version}
+    kept = _less(description.raw, "protocolVersion", "instructions")
     if description.dialect.era == "modern":
-        result |= without_meta(_less(description.raw, *_ONLY_MODERN, "instructions"), META_SERVER_INFO)
-    else:
-        result |= _less(description.raw, "protocolVersion", "instructions")
+        kept = without_meta(_less(kept, *_ONLY_MODERN), META_SERVER_INFO)
+    result |= kept
     result["capabilities"] = server_capabilities(description, Dialect("legacy", version))
     result["serverInfo"] = description.server_info or fallback_info
     if description.instructions is not None:

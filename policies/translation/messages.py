@@ -193,9 +193,9 @@ def _block_to_older(block: Any, version: str) -> Any:
 
 
 def _message_to_older(message: Any, version: str) -> Any:
-    if not isinstance(message, dict):
+    if not isinstance(message, dict) or "content" not in message:
         return message
-    return {**message, "content": _block_to_older(message.get("content"), version)}
+    return {**message, "content": _block_to_older(message["content"], version)}
 
 
 def _less(value: Json, *keys: str) -> Json:

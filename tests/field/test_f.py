@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from tests.field.conftest import Door
+from tests.gateway_process import running
+from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Open, Session
 from tests.scripted import Call, Json
 
@@ -63,13 +65,12 @@ async def test_an_ask_on_a_calls_stream_is_answered_once(door: Door, method: str
     assert (late.status, late.body) == (202, b"")
     assert "result" in (await session.request("tools/list")).final
     [reply] = door.legacy.replies
-    assert reply.session == session_upstream(door, -1)
+    assert reply.session == upstream_session(door)
 
 
-def session_upstream(door: Door, index: int) -> str | None:
-    """The upstream session that an initialize of this test opened."""
-    told = [seen.session for seen in door.legacy.requests if seen.method == "notifications/initialized"]
-    return told[index]
+def upstream_session(door: Door) -> str:
+    """The upstream session that was opened last."""
+    return list(door.legacy.opened)[-1]
 
 
 @pytest.mark.field("F5")
@@ -77,21 +78,21 @@ def session_upstream(door: Door, index: int) -> str | None:
 async def test_an_ask_on_the_get_stream_is_answered_there(door: Door, method: str) -> None:
     params, result, capabilities = ASKS[method]
     session = await door.front("legacy").initialize(capabilities=capabilities)
-    upstream_session = session_upstream(door, -1)
+    own = upstream_session(door)
     async with session.get() as stream:
-        asked = asyncio.create_task(door.legacy.ask(method, params, session=upstream_session))
+        asked = asyncio.create_task(door.legacy.ask(method, params, session=own))
         ask = await next_ask(stream)
         assert (ask["method"], ask.get("params", {})) == (method, params)
         assert (await session.reply(ask["id"], {"result": result})).status == 202
         assert (await asked)["result"] == result
-    assert [reply.session for reply in door.legacy.replies] == [upstream_session]
+    assert [reply.session for reply in door.legacy.replies] == [own]
 
 
 @pytest.mark.field("F5")
 async def test_a_ping_of_the_upstream_is_answered(door: Door) -> None:
     session = await door.front("legacy").initialize()
     async with session.get() as stream:
-        asked = asyncio.create_task(door.legacy.ask("ping", {}, session=session_upstream(door, -1)))
+        asked = asyncio.create_task(door.legacy.ask("ping", {}, session=upstream_session(door)))
         forwarded = asyncio.create_task(next_ask(stream))
         await asyncio.wait({asked, forwarded}, return_when=asyncio.FIRST_COMPLETED)
         if forwarded.done():
@@ -168,18 +169,24 @@ async def test_an_upstream_is_promised_what_the_client_declared_and_no_more(door
 @pytest.mark.field("F3")
 async def test_a_legacy_upstream_is_promised_what_its_session_can_keep(door: Door) -> None:
     declared: Json = {"elicitation": {"form": {}}, "sampling": {}, "extensions": {"com.example/x": {"k": 1}}}
-    await door.front("legacy").initialize(capabilities=declared)
-    assert door.legacy.calls("initialize")[-1].params["capabilities"] == declared
+    await (await door.front("legacy").initialize(capabilities=declared)).request("tools/call", {"name": "t"})
     await door.front("legacy").modern("tools/call", {"name": "t"}, capabilities=declared)
-    used = door.legacy.calls("tools/call")[-1].session
-    opened = [seen for seen in door.legacy.requests if seen.method == "notifications/initialized"]
-    for seen in opened:
-        assert seen.session != used or "elicitation" not in door.legacy.calls("initialize")[-1].params["capabilities"]
+    promised = [
+        door.legacy.opened[seen.session or ""].params["capabilities"] for seen in door.legacy.calls("tools/call")
+    ]
+    assert promised == [declared, {"extensions": declared["extensions"]}]
 
 
 @pytest.mark.field("F3")
-async def test_background_sessions_promise_nothing(door: Door) -> None:
-    for upstream in (door.legacy, door.modern):
-        for seen in upstream.requests:
-            if seen.method == "server/discover":
+async def test_sessions_that_no_client_asked_for_promise_nothing() -> None:
+    async with (
+        LegacyUpstream() as legacy,
+        ModernUpstream() as modern,
+        running({"legacy": legacy, "modern": modern}) as gateway,
+    ):
+        for upstream, era in ((legacy, "legacy"), (modern, "modern")):
+            assert "result" in (await gateway.front(f"/{era}").modern("server/discover")).final
+            for seen in await upstream.seen("server/discover"):
                 assert seen.meta["io.modelcontextprotocol/clientCapabilities"] == {}
+        for seen in await legacy.seen("initialize"):
+            assert seen.params["capabilities"] == {}

@@ -1,4 +1,4 @@
-"""Field reports H1, H3: a client's cancel, in whatever form its era has, reaches the upstream in the form of its own."""
+"""Field reports H1, H3, H4: a cancel, in the form of the client's era, reaches the upstream in the form of its own."""
 
 import asyncio
 import json
@@ -6,10 +6,11 @@ import json
 import pytest
 
 from tests.field.conftest import Door
-from tests.field.pairs import either_upstream
+from tests.field.pairs import ask, either_upstream
+from tests.gateway_process import running
 from tests.http_wire import DEADLINE_S
-from tests.peers import LegacyUpstream
-from tests.raw_front import modern_headers, modern_request, reset
+from tests.peers import LegacyUpstream, ModernUpstream
+from tests.raw_front import CLIENT_INFO, modern_headers, modern_request, request, reset
 from tests.scripted import Call
 
 
@@ -51,7 +52,7 @@ async def cancelled_upstream(door: Door, upstream_era: str, tool: Slow) -> None:
     assert told.session == called.session
 
 
-@pytest.mark.field("H1")
+@pytest.mark.field("H1", "Z1")
 @either_upstream
 async def test_a_legacy_cancel_ends_the_call_wherever_it_runs(door: Door, upstream_era: str) -> None:
     tool = Slow(speaks=True)
@@ -154,11 +155,14 @@ async def test_a_legacy_client_that_loses_its_stream_cancels_nothing(door: Door,
 async def test_many_clients_that_hang_up_leave_nothing_running(door: Door, upstream_era: str) -> None:
     upstream = door.upstream(upstream_era)
     gone: list[object] = []
+    all_gone = asyncio.Event()
 
     async def tool(call: Call) -> None:
         await call.notify("notifications/progress", {"progressToken": call.seen.meta["progressToken"], "progress": 1})
         await call.stay()
         gone.append(call.seen.id)
+        if len(gone) == 40:
+            all_gone.set()
         call.close()
 
     upstream.on["tools/call"] = tool
@@ -175,5 +179,51 @@ async def test_many_clients_that_hang_up_leave_nothing_running(door: Door, upstr
         called = upstream.calls("tools/call")
         assert sorted(seen.params["requestId"] for seen in told) == sorted(seen.id for seen in called)
     async with asyncio.timeout(DEADLINE_S):
-        while len(gone) < 40:
-            await asyncio.sleep(0.01)
+        await all_gone.wait()
+
+
+IMPATIENT = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0, "probe_s": 0.5}}
+
+
+@pytest.mark.field("H4")
+@pytest.mark.parametrize("front_era", ["modern", "legacy"])
+@pytest.mark.parametrize("kind", [LegacyUpstream, ModernUpstream])
+@pytest.mark.parametrize("speaks", [True, False], ids=["on a stream", "in silence"])
+async def test_a_call_that_takes_too_long_is_cancelled(
+    front_era: str, kind: type[LegacyUpstream] | type[ModernUpstream], speaks: bool
+) -> None:
+    tool = Slow(speaks=speaks)
+    async with kind() as upstream, running({"u": (upstream, IMPATIENT)}) as gateway:
+        upstream.on["tools/call"] = tool
+        front = gateway.front("/u")
+        answer = await ask(front, front_era, "tools/call", {"name": "t"}, ident="late")
+        assert answer.final["id"] == "late"
+        assert answer.error["message"]
+        assert answer.status in ((200,) if front_era == "legacy" or answer.events else (504,))
+        if isinstance(upstream, LegacyUpstream):
+            [told] = await upstream.seen("notifications/cancelled")
+            [called] = upstream.calls("tools/call")
+            assert (told.params["requestId"], told.session) == (called.id, called.session)
+        else:
+            async with asyncio.timeout(DEADLINE_S):
+                await tool.gone.wait()
+        upstream.on.clear()
+        assert "result" in (await ask(front, front_era, "tools/call", {"name": "echo"})).final
+
+
+@pytest.mark.field("H4")
+@pytest.mark.parametrize("front_era", ["modern", "legacy"])
+async def test_an_initialize_that_takes_too_long_is_never_cancelled(front_era: str) -> None:
+    async with LegacyUpstream() as upstream:
+        upstream.on["initialize"] = Slow(speaks=False)
+        async with running({"u": (upstream, {**IMPATIENT, "era": "legacy"})}) as gateway:
+            front = gateway.front("/u")
+            if front_era == "modern":
+                answer = await front.modern("tools/list", ident="late")
+            else:
+                params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT_INFO}
+                answer = await front.post(request("initialize", params, ident="late"))
+            assert (answer.status, answer.final["id"]) == (504, "late")
+            assert answer.error["message"]
+            assert "Mcp-Session-Id" not in answer.headers
+        assert upstream.calls("notifications/cancelled") == []

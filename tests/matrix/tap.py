@@ -59,7 +59,7 @@ class Exchange:
         """The JSON-RPC messages of the response so far, in their order."""
         kind = self.response_headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
-            return [json.loads(data) for data in event_data(self.body.decode()) if data]
+            return [json.loads(data) for data in event_data(self.body.decode(errors="replace")) if data]
         return [json.loads(self.body)] if kind.startswith("application/json") and self.body else []
 
     @property
@@ -83,10 +83,10 @@ class Exchange:
 
 
 def event_data(text: str) -> list[str]:
-    """The data of each complete server-sent event."""
+    """The data of each server-sent event that is complete; a stream may be cut anywhere, inside a character too."""
     found: list[str] = []
     lines: list[str] = []
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[:-1]:
         name, _, value = line.partition(":")
         if line == "" and lines:
             found.append("\n".join(lines))

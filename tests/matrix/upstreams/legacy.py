@@ -15,12 +15,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import uvicorn
 from mcp import McpError, types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.types import Message, Receive, Scope, Send
 
 CATALOGUE: dict[str, Any] = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
 STATELESS = sys.argv[1] == "stateless"
@@ -63,6 +65,27 @@ def page(key: str, items: list[Any], params: types.PaginatedRequestParams | None
     return {key: items[start:end], **({"nextCursor": f"page:{end}="} if end < len(items) else {})}
 
 
+LISTENING: dict[str, anyio.Event] = {}
+
+
+def listening(session_id: str) -> anyio.Event:
+    """Set once that session's GET stream is open."""
+    return LISTENING.setdefault(session_id, anyio.Event())
+
+
+async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+    """The SDK's own handler, watched for GET streams that open."""
+
+    async def watched(message: Message) -> None:
+        await send(message)
+        session_id = dict(scope["headers"]).get(b"mcp-session-id")
+        opened = message["type"] == "http.response.start" and message["status"] == 200
+        if scope["method"] == "GET" and opened and session_id is not None:
+            listening(session_id.decode()).set()
+
+    await manager.handle_request(scope, receive, watched)
+
+
 async def ask(kinds: list[str]) -> dict[str, Any]:
     """Asks the client for everything named, one after the other, and shows the answers as they came."""
     session, request_id = server.request_context.session, server.request_context.request_id
@@ -75,7 +98,9 @@ async def ask(kinds: list[str]) -> dict[str, Any]:
             text = types.TextContent(type="text", text="Say hi € ☃")
             message = types.SamplingMessage(role="user", content=text)
             answer = await session.create_message([message], max_tokens=20, related_request_id=request_id)
-        else:  # SDK 1.x has no related_request_id here: the ask goes out on the GET stream
+        else:
+            # SDK 1.x has no related_request_id here: the ask goes out on the GET stream, and is lost if none is open
+            await listening(server.request_context.request.headers["mcp-session-id"]).wait()
             answer = await session.list_roots()
         answers[kind] = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"content": [{"type": "text", "text": json.dumps({"answers": answers}, ensure_ascii=False)}]}
@@ -192,7 +217,7 @@ def main() -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-    app = Starlette(routes=[Mount("/", app=manager.handle_request)], lifespan=lifespan)
+    app = Starlette(routes=[Mount("/", app=handle)], lifespan=lifespan)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 
 
