@@ -68,7 +68,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
             return None
         return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request.headers))
     except UpstreamFault as fault:
-        return reply.rejected(fault.rejection(), jsonrpc.readable_id(raw))
+        return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 
 
 async def serve(
@@ -85,7 +85,7 @@ async def serve(
     try:
         return await _serve(service, request, head, raw, message)
     except Fault as fault:
-        return reply.rejected(fault.rejection(), message.id)
+        return await reply.failed(request, fault.rejection(), message.id)
 
 
 def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Rejection | None:

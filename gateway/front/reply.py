@@ -16,11 +16,14 @@ from policies.admission import Acceptance
 from policies.delivery import Message, error
 from policies.errors import Fault, Rejection
 from policies.exchange import RequestId
-from policies.mcp import INTERNAL_ERROR
+from policies.mcp import INTERNAL_ERROR, INVALID_REQUEST
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_OPENED = "gateway.stream"
+"""Where a request keeps the stream that answers it, once that is open: no second answer may follow it."""
 
 _STREAM_HEADERS = {
     "Content-Type": "text/event-stream",
@@ -75,6 +78,16 @@ def refused_stream(message: Message) -> web.Response:
     return json(message.raw, status)
 
 
+async def failed(request: web.BaseRequest, rejection: Rejection, request_id: RequestId | None) -> web.StreamResponse:
+    """An error, as the answer where there is none yet, as the last event of a stream that has been opened."""
+    stream: Stream | None = request.get(_OPENED)
+    if stream is None:
+        return rejected(rejection, request_id)
+    if request_id is not None:
+        await stream.event(error(rejection, request_id).raw)
+    return await stream.end()
+
+
 class ClientGone(Exception):
     """The client closed its connection; there is nobody to answer."""
 
@@ -94,6 +107,7 @@ class Stream:
         if self.response is None:
             self.response = web.StreamResponse(headers={**_STREAM_HEADERS, **(headers or {})})
             self.response.enable_chunked_encoding()
+            self._request[_OPENED] = self
             await self.response.prepare(self._request)
 
     async def event(self, data: bytes, event_id: str | None = None, retry_ms: int | None = None) -> None:
@@ -138,12 +152,16 @@ async def rescue(
     try:
         return await handle(request)
     except Fault as fault:
-        return rejected(fault.rejection())
+        rejection = fault.rejection()
     except (ClientGone, ConnectionError):
         return web.Response(status=499)
     except web.HTTPException as refused:
-        return rejected(Rejection(-32600, refused.reason, http=refused.status))
+        rejection = Rejection(INVALID_REQUEST, refused.reason, http=refused.status)
     except Exception:
         number = secrets.token_hex(4)
         log.exception("request failed, id %s", number)
-        return rejected(Rejection(INTERNAL_ERROR, f"internal error {number}", http=500))
+        rejection = Rejection(INTERNAL_ERROR, f"internal error {number}", http=500)
+    try:
+        return await failed(request, rejection, None)
+    except ClientGone:
+        return web.Response(status=499)

@@ -18,7 +18,7 @@ from gateway.upstreams.pool import Upstream
 from gateway.upstreams.wire import BOTH, Reception, Waiting, within
 from policies import jsonrpc
 from policies.delivery import error, farewell
-from policies.errors import UpstreamFault
+from policies.errors import UpstreamFault, UpstreamRetired
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
 from policies.peek import Splice
 
@@ -34,24 +34,28 @@ async def splice(
     upstream: Upstream,
     forwarded: tuple[tuple[str, str], ...],
 ) -> web.StreamResponse:
-    """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more
-    is looked at than what its answers are held against."""
+    """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more is looked at than
+    what its answers are held against."""
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*forwarded, *BOTH.items()])
     listens = method == LISTEN
     total_s = None if listens else upstream.settings.timeouts.total_s
-    async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
-        if reception.kind != "sse":
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+
+    async def until_drained(work: Awaitable[bytes]) -> bytes:
+        return await service.drain.unless_begun(stream.waiting(work))
+
+    try:
+        async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
+            if reception.kind == "sse":
+                waiting = until_drained if listens else stream.waiting
+                return await _stream(reception, stream, Splice(raw), waiting, total_s)
             async with within(total_s, upstream.name):
                 return await _json(reception, Splice(raw))
-        stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-        if not listens:
-            return await _stream(reception, stream, Splice(raw), stream.waiting, total_s)
-
-        async def waiting(work: Awaitable[bytes]) -> bytes:
-            return await service.drain.unless_begun(stream.waiting(work))
-
-        return await _stream(reception, stream, Splice(raw), waiting, None)
+    except UpstreamRetired:
+        if stream.response is None:
+            raise
+        return await stream.end()  # a listener listens anew, and the route then leads elsewhere
 
 
 async def _json(reception: Reception, splice: Splice) -> web.Response:

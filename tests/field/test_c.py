@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream
+from tests.scripted import Answer as Script
 from tests.scripted import Call, Err, Json, Upstream, response
 
 Refusal = Callable[[Call], Awaitable[None]]
@@ -175,76 +176,87 @@ async def test_a_failing_upstream_gives_no_verdict_and_is_probed_again(sick: Sic
     assert (await front.modern("tools/list")).result["tools"][0]["name"] == "echo"
 
 
-VERSIONS_AHEAD = Err(-32022, "Unsupported protocol version", {"supported": ["2026-11-01"]}, status=400)
-
-
-@pytest.mark.field("C2")
-async def test_a_modern_upstream_ahead_of_us_is_named_and_never_initialized() -> None:
-    async with ModernUpstream() as upstream:
-        for method in ("server/discover", "tools/list", "tools/call"):
-            upstream.on[method] = VERSIONS_AHEAD
-        async with running({"ahead": upstream}) as gateway:
-            for method, params in (("tools/list", None), ("tools/call", {"name": "echo"})):
-                answer = await gateway.front("/ahead").modern(method, params)
-                assert answer.status >= 400
-                assert "2026-11-01" in str(answer.error), "the error names the versions that the upstream speaks"
-        assert upstream.calls("initialize") == []
-
-
+BOTH_ERAS = {"supported": ["2026-11-01", "2026-07-28"], "requested": "2026-07-28"}
 DISCOVERY = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
 
 
-@pytest.mark.field("C2")
-async def test_a_version_in_common_is_tried_again() -> None:
-    versions = {"supported": ["2026-11-01", "2026-07-28"], "requested": "2026-07-28"}
-    answers: list[Json | Err] = [Err(-32022, "Unsupported", versions, status=400)]
-
-    async def only_first(call: Call) -> Json | Err:
-        return answers.pop() if answers else DISCOVERY
-
-    async with ModernUpstream() as upstream:
-        upstream.on["server/discover"] = only_first
-        async with running({"both": upstream}) as gateway:
-            assert (await gateway.front("/both").modern("tools/list")).result["tools"][0]["name"] == "echo"
-        assert upstream.calls("initialize") == []
-        assert answers == [], "the probe came"
+async def names_versions_first(call: Call) -> Json | Err:
+    """The first answer names the versions that are served, each later one describes the server."""
+    if len(call.upstream.calls("server/discover")) == 1:
+        return Err(-32022, "Unsupported", BOTH_ERAS, status=400)
+    return DISCOVERY
 
 
-@pytest.mark.field("C2")
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Err(-32021, "Missing capability", {"requiredCapabilities": {"sampling": {}}}, status=400),
-        Err(-32020, "Header mismatch", status=400),
-    ],
-    ids=["-32021", "-32020"],
-)
-async def test_an_error_that_only_modern_servers_know_makes_an_upstream_modern(refusal: Err) -> None:
-    async with ModernUpstream() as upstream:
-        upstream.on["server/discover"] = refusal
-        async with running({"modern": upstream}) as gateway:
-            assert (await gateway.front("/modern").modern("tools/list")).result["tools"][0]["name"] == "echo"
-        assert upstream.calls("initialize") == []
-        assert {seen.version for seen in upstream.requests} == {"2026-07-28"}
+AHEAD = Err(-32022, "Unsupported protocol version", {"supported": ["2026-11-01"]}, status=400)
+MODERN_ANSWERS: dict[str, Script] = {
+    "ahead": AHEAD,
+    "in-common": names_versions_first,
+    "wants-capabilities": Err(-32021, "Missing capability", {"requiredCapabilities": {"sampling": {}}}, status=400),
+    "wants-headers": Err(-32020, "Header mismatch", status=400),
+}
+Modern = tuple[GatewayProcess, dict[str, ModernUpstream | LegacyUpstream]]
 
 
-@pytest.mark.field("C2")
-async def test_a_server_that_names_only_legacy_versions_is_legacy() -> None:
-    async def names(call: Call) -> None:
-        await call.answer(Err(-32022, "Unsupported", {"supported": ["2025-11-25", "2025-06-18"]}, status=400))
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def modern() -> AsyncIterator[Modern]:
+    """A gateway before upstreams that answer the probe as only modern servers do, and one that names old versions."""
+    upstreams: dict[str, ModernUpstream | LegacyUpstream] = {name: ModernUpstream() for name in MODERN_ANSWERS}
+    for name, answer in MODERN_ANSWERS.items():
+        upstreams[name].on["server/discover"] = answer
+    upstreams["ahead"].on |= {"tools/list": AHEAD, "tools/call": AHEAD}
+    upstreams |= {"login": ModernUpstream(), "old": LegacyUpstream()}
+    refusing(upstreams["login"], UNAUTHORIZED["401"])
+    refusing(upstreams["old"], names_old_versions)
+    for upstream in upstreams.values():
+        await upstream.start()
+    async with running(upstreams) as gateway:
+        yield gateway, upstreams
+    for upstream in upstreams.values():
+        await upstream.stop()
+        upstream.check()
 
-    async with LegacyUpstream() as upstream:
-        refusing(upstream, names)
-        async with running({"old": upstream}) as gateway:
-            assert (await gateway.front("/old").modern("tools/list")).result["tools"][0]["name"] == "echo"
-        assert len(upstream.calls("initialize")) == 1
+
+async def names_old_versions(call: Call) -> None:
+    await call.answer(Err(-32022, "Unsupported", {"supported": ["2025-11-25", "2025-06-18"]}, status=400))
 
 
 @pytest.mark.field("C2")
-async def test_a_modern_upstream_behind_a_login_is_never_initialized() -> None:
-    async with ModernUpstream() as upstream:
-        refusing(upstream, UNAUTHORIZED["401"])
-        async with running({"login": upstream}) as gateway:
-            for method in ("tools/list", "tools/call"):
-                assert "error" in (await gateway.front("/login").modern(method, {"name": "echo"})).final
-        assert upstream.calls("initialize") == []
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+async def test_a_modern_upstream_ahead_of_us_is_named_and_never_initialized(modern: Modern, method: str) -> None:
+    gateway, upstreams = modern
+    answer = await gateway.front("/ahead").modern(method, {"name": "echo"})
+    assert answer.status >= 400
+    assert "2026-11-01" in str(answer.error), "the error names the versions that the upstream speaks"
+    assert upstreams["ahead"].calls("initialize") == []
+
+
+@pytest.mark.field("C2")
+async def test_a_version_in_common_is_tried_again(modern: Modern) -> None:
+    gateway, upstreams = modern
+    assert (await gateway.front("/in-common").modern("tools/list")).result["tools"][0]["name"] == "echo"
+    assert upstreams["in-common"].calls("initialize") == []
+    assert len(upstreams["in-common"].calls("server/discover")) == 2
+
+
+@pytest.mark.field("C2")
+@pytest.mark.parametrize("name", ["wants-capabilities", "wants-headers"])
+async def test_an_error_that_only_modern_servers_know_makes_an_upstream_modern(modern: Modern, name: str) -> None:
+    gateway, upstreams = modern
+    assert (await gateway.front(f"/{name}").modern("tools/list")).result["tools"][0]["name"] == "echo"
+    assert upstreams[name].calls("initialize") == []
+    assert {seen.version for seen in upstreams[name].requests} == {"2026-07-28"}
+
+
+@pytest.mark.field("C2")
+async def test_a_server_that_names_only_legacy_versions_is_legacy(modern: Modern) -> None:
+    gateway, upstreams = modern
+    assert (await gateway.front("/old").modern("tools/list")).result["tools"][0]["name"] == "echo"
+    assert len(upstreams["old"].calls("initialize")) == 1
+
+
+@pytest.mark.field("C2")
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+async def test_a_modern_upstream_behind_a_login_is_never_initialized(modern: Modern, method: str) -> None:
+    gateway, upstreams = modern
+    assert "error" in (await gateway.front("/login").modern(method, {"name": "echo"})).final
+    assert upstreams["login"].calls("initialize") == []

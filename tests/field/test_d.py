@@ -1,13 +1,15 @@
 """Field reports D: what the headers say and what the body says is one thing, or nothing is done."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.field.conftest import Door
 from tests.field.pairs import either_upstream
-from tests.gateway_process import running
+from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import CLIENT_INFO, MODERN, PREFIX, Overrides, modern_headers, modern_request, request, sentinel
 from tests.scripted import Json
@@ -69,51 +71,66 @@ async def test_a_method_in_another_case_is_another_method(door: Door, upstream_e
     assert door.upstream(upstream_era).calls("tools/call") == []
 
 
-@pytest.mark.field("D1")
-async def test_an_upstream_that_verifies_headers_gets_what_was_routed_on() -> None:
-    async with ModernUpstream() as safe, ModernUpstream() as other:
-        behind = {"safe": (safe, {"verifies_headers": True}), "other": (other, {"verifies_headers": True})}
-        route = {
-            "path": "/mcp",
-            "rules": [{"method": "tools/call", "name": {"prefix": "safe_"}, "upstream": "safe"}],
-            "default": "other",
+Ruled = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ruled() -> AsyncIterator[Ruled]:
+    """Three routes, `/legacy`, `/modern` and `/verified`, each with one upstream for `safe_*` tools and one for others."""
+    upstreams: dict[str, LegacyUpstream | ModernUpstream] = {}
+    for name in ("legacy", "modern", "verified"):
+        kind = LegacyUpstream if name == "legacy" else ModernUpstream
+        upstreams |= {f"{name}-safe": kind(), f"{name}-other": kind()}
+    for upstream in upstreams.values():
+        await upstream.start()
+    behind = {name: (peer, {"verifies_headers": name.startswith("verified")}) for name, peer in upstreams.items()}
+    routes = [
+        {
+            "path": f"/{name}",
+            "rules": [{"method": "tools/call", "name": {"glob": "safe_*"}, "upstream": f"{name}-safe"}],
+            "default": f"{name}-other",
         }
-        async with running(behind, routes=[route]) as gateway:
-            changes = {**modern_headers(CALL), "Mcp-Name": "safe_tool"}
-            answer = await gateway.front().post(CALL, changes)
-            assert other.calls("tools/call") == [], "the header names a tool of another upstream"
-            for seen in safe.calls("tools/call"):
-                assert seen.headers.all("Mcp-Name") == ["safe_tool"]
-                assert seen.headers.all("Mcp-Method") == ["tools/call"]
-            if not safe.calls("tools/call"):
-                assert (answer.status, answer.code) == (400, -32020)
+        for name in ("legacy", "modern", "verified")
+    ]
+    async with running(behind, routes=routes) as gateway:
+        yield gateway, upstreams
+    for upstream in upstreams.values():
+        await upstream.stop()
+        upstream.check()
 
 
 @pytest.mark.field("D1")
-@pytest.mark.parametrize("kind", [LegacyUpstream, ModernUpstream])
-async def test_rules_see_the_name_that_the_body_has(kind: type[LegacyUpstream] | type[ModernUpstream]) -> None:
-    async with kind() as safe, kind() as other:
-        route = {
-            "path": "/mcp",
-            "rules": [{"method": "tools/call", "name": {"glob": "safe_*"}, "upstream": "safe"}],
-            "default": "other",
-        }
-        async with running({"safe": safe, "other": other}, routes=[route]) as gateway:
-            front = gateway.front()
-            lied = await front.post(CALL, {**modern_headers(CALL), "Mcp-Name": "safe_tool"})
-            assert (lied.status, lied.code) == (400, -32020)
-            for name in ("safe_tool", "danger_tool", "Safe_tool"):
-                assert "result" in (await front.modern("tools/call", {"name": name})).final
-            session = await front.initialize()
-            for name in ("safe_tool", "danger_tool"):
-                answer = await session.request("tools/call", {"name": name}, headers={"Mcp-Name": "safe_lie"})
-                assert json.loads(answer.said)["name"] == name
-        assert [seen.params["name"] for seen in safe.calls("tools/call")] == ["safe_tool"] * 2
-        assert [seen.params["name"] for seen in other.calls("tools/call")] == [
-            "danger_tool",
-            "Safe_tool",
-            "danger_tool",
-        ]
+async def test_an_upstream_that_verifies_headers_gets_what_was_routed_on(ruled: Ruled) -> None:
+    gateway, upstreams = ruled
+    changes = {**modern_headers(CALL), "Mcp-Name": "safe_tool"}
+    answer = await gateway.front("/verified").post(CALL, changes)
+    assert upstreams["verified-other"].calls("tools/call") == [], "the header names a tool of another upstream"
+    seen = upstreams["verified-safe"].calls("tools/call")
+    for request_seen in seen:
+        assert request_seen.headers.all("Mcp-Name") == ["safe_tool"]
+        assert request_seen.headers.all("Mcp-Method") == ["tools/call"]
+    if not seen:
+        assert (answer.status, answer.code) == (400, -32020)
+
+
+@pytest.mark.field("D1")
+@either_upstream
+async def test_rules_see_the_name_that_the_body_has(ruled: Ruled, upstream_era: str) -> None:
+    gateway, upstreams = ruled
+    front = gateway.front(f"/{upstream_era}")
+    lied = await front.post(CALL, {**modern_headers(CALL), "Mcp-Name": "safe_tool"})
+    assert (lied.status, lied.code) == (400, -32020)
+    for name in ("safe_tool", "danger_tool", "Safe_tool"):
+        assert "result" in (await front.modern("tools/call", {"name": name})).final
+    session = await front.initialize()
+    for name in ("safe_tool", "danger_tool"):
+        answer = await session.request("tools/call", {"name": name}, headers={"Mcp-Name": "safe_lie"})
+        assert json.loads(answer.said)["name"] == name
+    called = {
+        place: [seen.params["name"] for seen in upstreams[f"{upstream_era}-{place}"].calls("tools/call")]
+        for place in ("safe", "other")
+    }
+    assert called == {"safe": ["safe_tool"] * 2, "other": ["danger_tool", "Safe_tool", "danger_tool"]}
 
 
 # Codes and statuses (report D2)

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tests.field.conftest import Door
-from tests.field.pairs import ask, either_upstream
-from tests.gateway_process import running
+from tests.field.pairs import ask, either_front, either_upstream
+from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import CLIENT_INFO, modern_headers, modern_request, request, reset
@@ -183,47 +185,62 @@ async def test_many_clients_that_hang_up_leave_nothing_running(door: Door, upstr
 
 
 IMPATIENT = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0, "probe_s": 0.5}}
+Impatient = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def impatient() -> AsyncIterator[Impatient]:
+    """A gateway that gives up soon; the upstream `mute` does not even answer `initialize`."""
+    upstreams = {"legacy": LegacyUpstream(), "modern": ModernUpstream(), "mute": LegacyUpstream()}
+    upstreams["mute"].on["initialize"] = Slow(speaks=False)
+    for upstream in upstreams.values():
+        await upstream.start()
+    behind = {name: (upstream, IMPATIENT) for name, upstream in upstreams.items()}
+    behind["mute"] = (upstreams["mute"], {**IMPATIENT, "era": "legacy"})
+    async with running(behind) as gateway:
+        yield gateway, upstreams
+    for upstream in upstreams.values():
+        await upstream.stop()
+        upstream.check()
 
 
 @pytest.mark.field("H4")
-@pytest.mark.parametrize("front_era", ["modern", "legacy"])
-@pytest.mark.parametrize("kind", [LegacyUpstream, ModernUpstream])
+@either_front
+@either_upstream
 @pytest.mark.parametrize("speaks", [True, False], ids=["on a stream", "in silence"])
 async def test_a_call_that_takes_too_long_is_cancelled(
-    front_era: str, kind: type[LegacyUpstream] | type[ModernUpstream], speaks: bool
+    impatient: Impatient, front_era: str, upstream_era: str, speaks: bool
 ) -> None:
-    tool = Slow(speaks=speaks)
-    async with kind() as upstream, running({"u": (upstream, IMPATIENT)}) as gateway:
-        upstream.on["tools/call"] = tool
-        front = gateway.front("/u")
-        answer = await ask(front, front_era, "tools/call", {"name": "t"}, ident="late")
-        assert answer.final["id"] == "late"
-        assert answer.error["message"]
-        assert answer.status in ((200,) if front_era == "legacy" or answer.events else (504,))
-        if isinstance(upstream, LegacyUpstream):
-            [told] = await upstream.seen("notifications/cancelled")
-            [called] = upstream.calls("tools/call")
-            assert (told.params["requestId"], told.session) == (called.id, called.session)
-        else:
-            async with asyncio.timeout(DEADLINE_S):
-                await tool.gone.wait()
-        upstream.on.clear()
-        assert "result" in (await ask(front, front_era, "tools/call", {"name": "echo"})).final
+    gateway, upstreams = impatient
+    tool, upstream, front = Slow(speaks=speaks), upstreams[upstream_era], gateway.front(f"/{upstream_era}")
+    upstream.reset()
+    upstream.on["tools/call"] = tool
+    answer = await ask(front, front_era, "tools/call", {"name": "t"}, ident="late")
+    assert answer.final["id"] == "late"
+    assert answer.error["message"]
+    assert answer.status == (200 if front_era == "legacy" or answer.events else 504)
+    if isinstance(upstream, LegacyUpstream):
+        [told] = await upstream.seen("notifications/cancelled")
+        [called] = upstream.calls("tools/call")
+        assert (told.params["requestId"], told.session) == (called.id, called.session)
+    else:
+        async with asyncio.timeout(DEADLINE_S):
+            await tool.gone.wait()
+    upstream.on.clear()
+    assert "result" in (await ask(front, front_era, "tools/call", {"name": "echo"})).final
 
 
 @pytest.mark.field("H4")
-@pytest.mark.parametrize("front_era", ["modern", "legacy"])
-async def test_an_initialize_that_takes_too_long_is_never_cancelled(front_era: str) -> None:
-    async with LegacyUpstream() as upstream:
-        upstream.on["initialize"] = Slow(speaks=False)
-        async with running({"u": (upstream, {**IMPATIENT, "era": "legacy"})}) as gateway:
-            front = gateway.front("/u")
-            if front_era == "modern":
-                answer = await front.modern("tools/list", ident="late")
-            else:
-                params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT_INFO}
-                answer = await front.post(request("initialize", params, ident="late"))
-            assert (answer.status, answer.final["id"]) == (504, "late")
-            assert answer.error["message"]
-            assert "Mcp-Session-Id" not in answer.headers
-        assert upstream.calls("notifications/cancelled") == []
+@either_front
+async def test_an_initialize_that_takes_too_long_is_never_cancelled(impatient: Impatient, front_era: str) -> None:
+    gateway, upstreams = impatient
+    front = gateway.front("/mute")
+    if front_era == "modern":
+        answer = await front.modern("tools/list", ident="late")
+    else:
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT_INFO}
+        answer = await front.post(request("initialize", params, ident="late"))
+    assert (answer.status, answer.final["id"]) == (504, "late")
+    assert answer.error["message"]
+    assert "Mcp-Session-Id" not in answer.headers
+    assert upstreams["mute"].calls("notifications/cancelled") == []

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 
-from tests.field.pairs import PAIRS, ask
+from tests.field.pairs import ask, either_front, either_upstream, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream
-from tests.scripted import Call, Err, Upstream
+from tests.scripted import Call, Err, Json, Upstream
 
 Quick = tuple[GatewayProcess, dict[str, Upstream]]
 QUICK = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0, "idle_s": 0.5}}
@@ -94,7 +94,7 @@ EXECUTED: dict[str, Callable[[Call], Awaitable[Err | None]]] = {
 
 
 @pytest.mark.field("T1")
-@pytest.mark.parametrize(("front_era", "upstream_era"), PAIRS, ids=["-over-".join(pair) for pair in PAIRS])
+@every_pair
 @pytest.mark.parametrize("name", EXECUTED)
 async def test_a_call_that_may_have_been_executed_is_not_sent_again(
     quick: Quick, front_era: str, upstream_era: str, name: str
@@ -119,47 +119,49 @@ async def test_a_call_that_may_have_been_executed_is_not_sent_again(
 
 
 @pytest.mark.field("T1")
-@pytest.mark.parametrize("front_era", ["modern", "legacy"])
-@pytest.mark.parametrize("kind", [LegacyUpstream, ModernUpstream])
+@either_front
+@either_upstream
 async def test_an_idle_connection_that_the_upstream_closed_costs_no_call(
-    front_era: str, kind: type[LegacyUpstream] | type[ModernUpstream]
+    quick: Quick, front_era: str, upstream_era: str
 ) -> None:
-    """The upstream hangs up after each answer without saying so; the gateway may hold such a connection for good."""
-    async with kind() as upstream, running({"u": upstream}) as gateway:
+    """The upstream hangs up after each answer and does not say so; the gateway may take the connection for a good one."""
 
-        async def and_hangs_up(call: Call) -> None:
-            await call.answer({"content": [], "resultType": "complete"})
-            call.close()
+    async def and_hangs_up(call: Call) -> None:
+        await call.answer({"content": [], "resultType": "complete"})
+        call.close()
 
-        upstream.on["tools/call"] = and_hangs_up
-        front = gateway.front("/u")
-        for turn in range(1, 6):
-            answer = await ask(front, front_era, "tools/call", {"name": "count"})
-            assert "result" in answer.final, repr(answer)
-            assert len(upstream.calls("tools/call")) == turn
+    gateway, upstreams = quick
+    upstream = upstreams[upstream_era]
+    upstream.reset()
+    upstream.on["tools/call"] = and_hangs_up
+    for turn in range(1, 11):
+        answer = await ask(gateway.front(f"/{upstream_era}"), front_era, "tools/call", {"name": "count"})
+        assert "result" in answer.final, repr(answer)
+        assert len(upstream.calls("tools/call")) == turn
 
 
 @pytest.mark.field("T1")
-@pytest.mark.parametrize("front_era", ["modern", "legacy"])
-@pytest.mark.parametrize("kind", [LegacyUpstream, ModernUpstream])
+@either_front
+@either_upstream
 async def test_an_upstream_that_is_away_is_an_error_until_it_is_back(
-    front_era: str, kind: type[LegacyUpstream] | type[ModernUpstream]
+    quick: Quick, front_era: str, upstream_era: str
 ) -> None:
-    async with kind() as upstream, running({"u": upstream}) as gateway:
-        front = gateway.front("/u")
-        session = await front.initialize()
+    gateway, upstreams = quick
+    upstream, front = upstreams[upstream_era], gateway.front(f"/{upstream_era}")
+    upstream.reset()
+    session = await front.initialize()
 
-        async def call() -> dict[str, object]:
-            params = {"name": "echo"}
-            if front_era == "modern":
-                return (await front.modern("tools/call", params)).final
-            answer = await session.request("tools/call", params)
-            assert answer.status == 200, "the session goes on"
-            return answer.final
+    async def call() -> Json:
+        params = {"name": "echo"}
+        if front_era == "modern":
+            return (await front.modern("tools/call", params)).final
+        answer = await session.request("tools/call", params)
+        assert answer.status == 200, "the session goes on"
+        return answer.final
 
-        assert "result" in await call()
-        await upstream.stop()
-        assert "error" in await call()
-        await upstream.start()
-        assert "result" in await call()
-        assert len(upstream.calls("tools/call")) == 2
+    assert "result" in await call()
+    await upstream.stop()
+    assert "error" in await call()
+    await upstream.start()
+    assert "result" in await call()
+    assert len(upstream.calls("tools/call")) == 2

@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.field.conftest import Door
 from tests.field.pairs import either_upstream, every_pair
-from tests.gateway_process import running
+from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, text
 from tests.raw_front import (
     CLIENT_INFO,
@@ -312,41 +313,53 @@ UPSTREAM_ANSWERS: dict[str, Callable[[Call], Awaitable[None]]] = {
 }
 
 
+Odd = tuple[GatewayProcess, dict[str, LegacyUpstream]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def odd() -> AsyncIterator[Odd]:
+    """An upstream for each odd way to answer a notification, and two that lose sessions, behind one gateway."""
+    upstreams = {f"u{number}": LegacyUpstream() for number in range(len(UPSTREAM_ANSWERS))}
+    for upstream, answer in zip(upstreams.values(), UPSTREAM_ANSWERS.values(), strict=True):
+        upstream.on["notifications/initialized"] = answer
+        upstream.on["notifications/roots/list_changed"] = answer
+    upstreams |= {"lost": LegacyUpstream(), "losing": LegacyUpstream()}
+    upstreams["losing"].on |= {"notifications/initialized": told(404), "tools/list": told(404)}
+    for upstream in upstreams.values():
+        await upstream.start()
+    async with running(upstreams) as gateway:
+        yield gateway, upstreams
+    for upstream in upstreams.values():
+        await upstream.stop()
+        upstream.check()
+
+
 @pytest.mark.field("W2")
 @pytest.mark.parametrize("name", UPSTREAM_ANSWERS)
-async def test_however_an_upstream_takes_notifications_the_session_goes_on(name: str) -> None:
-    async with LegacyUpstream() as upstream:
-        upstream.on["notifications/initialized"] = UPSTREAM_ANSWERS[name]
-        upstream.on["notifications/roots/list_changed"] = UPSTREAM_ANSWERS[name]
-        async with running({"legacy": upstream}) as gateway:
-            front = gateway.front("/legacy")
-            assert "result" in (await front.modern("tools/call", {"name": "echo"})).final
-            session = await front.initialize(capabilities={"roots": {"listChanged": True}})
-            answer = await session.post(NOTE)
-            assert (answer.status, answer.body) == (202, b"")
-            assert "result" in (await session.request("tools/call", {"name": "echo"})).final
+async def test_however_an_upstream_takes_notifications_the_session_goes_on(odd: Odd, name: str) -> None:
+    front = odd[0].front(f"/u{list(UPSTREAM_ANSWERS).index(name)}")
+    assert "result" in (await front.modern("tools/call", {"name": "echo"})).final
+    session = await front.initialize(capabilities={"roots": {"listChanged": True}})
+    answer = await session.post(NOTE)
+    assert (answer.status, answer.body) == (202, b"")
+    assert "result" in (await session.request("tools/call", {"name": "echo"})).final
 
 
 @pytest.mark.field("W2")
-async def test_a_404_to_a_notification_means_that_the_session_is_gone() -> None:
-    async with LegacyUpstream() as upstream, running({"legacy": upstream}) as gateway:
-        session = await gateway.front("/legacy").initialize(capabilities={"roots": {"listChanged": True}})
-        assert "result" in (await session.request("tools/list")).final
-        upstream.live.clear()
-        answer = await session.post(NOTE)
-        assert (answer.status, answer.body) in ((202, b""), (404, answer.body))
-        assert (await session.request("tools/list")).status == 404
-        anew = await gateway.front("/legacy").initialize()
-        assert "result" in (await anew.request("tools/list")).final
+async def test_a_404_to_a_notification_means_that_the_session_is_gone(odd: Odd) -> None:
+    front, upstream = odd[0].front("/lost"), odd[1]["lost"]
+    session = await front.initialize(capabilities={"roots": {"listChanged": True}})
+    assert "result" in (await session.request("tools/list")).final
+    upstream.live.clear()
+    answer = await session.post(NOTE)
+    assert (answer.status, answer.body) in ((202, b""), (404, answer.body))
+    assert (await session.request("tools/list")).status == 404
+    assert "result" in (await (await front.initialize()).request("tools/list")).final
 
 
 @pytest.mark.field("W2")
-async def test_an_upstream_that_loses_every_session_at_once_is_an_error_and_no_loop() -> None:
-    async with LegacyUpstream() as upstream:
-        upstream.on["notifications/initialized"] = told(404)
-        upstream.on["tools/list"] = told(404)
-        async with running({"legacy": upstream}) as gateway:
-            answer = await gateway.front("/legacy").modern("tools/list")
-            assert "error" in answer.final
-            assert len(upstream.calls("tools/list")) <= 2
-            assert len(upstream.calls("initialize")) <= 3
+async def test_an_upstream_that_loses_every_session_at_once_is_an_error_and_no_loop(odd: Odd) -> None:
+    upstream = odd[1]["losing"]
+    assert "error" in (await odd[0].front("/losing").modern("tools/list")).final
+    assert len(upstream.calls("tools/list")) <= 2
+    assert len(upstream.calls("initialize")) <= 3

@@ -9,7 +9,7 @@ from tests.field.conftest import Door
 from tests.field.pairs import PAIRS, ask, ask_pair, every_pair
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream, ModernUpstream
-from tests.raw_front import Front
+from tests.raw_front import Front, Session
 from tests.scripted import Call, Json, response
 
 
@@ -124,13 +124,12 @@ async def test_aborts_at_any_moment_leave_no_trace_in_the_log() -> None:
         finally:
             leaving.cancel()
 
-    async def abort(front: Front, front_era: str, after: int, way: str) -> None:
-        meta = {"progressToken": after}
-        if front_era == "modern":
-            opening = front.modern_open("tools/call", {"name": "t"}, meta=meta)
+    async def abort(caller: Front | Session, number: int, after: int, way: str) -> None:
+        meta = {"progressToken": number}
+        if isinstance(caller, Front):
+            opening = caller.modern_open("tools/call", {"name": "t"}, ident=number, meta=meta)
         else:
-            session = await front.initialize()
-            opening = session.open("tools/call", {"name": "t", "_meta": meta})
+            opening = caller.open("tools/call", {"name": "t", "_meta": meta}, ident=number)
         async with opening as opened:
             for _ in range(after):
                 if await opened.message() is None:
@@ -144,12 +143,14 @@ async def test_aborts_at_any_moment_leave_no_trace_in_the_log() -> None:
         running({"legacy": legacy, "modern": modern}, env={"PYTHONDEVMODE": "1"}) as gateway,
     ):
         legacy.on["tools/call"] = modern.on["tools/call"] = tool
-        for _ in range(ABORTS // 20):
-            pairs = [chance.choice(PAIRS) for _ in range(20)]
-            ways = [(chance.randrange(5), chance.choice(["RST", "FIN"])) for _ in pairs]
-            await asyncio.gather(
-                *(abort(gateway.front(f"/{pair[1]}"), pair[0], *way) for pair, way in zip(pairs, ways, strict=True))
-            )
+        fronts = [gateway.front("/legacy"), gateway.front("/modern")]
+        callers: list[Front | Session] = [*fronts, *[await front.initialize() for front in fronts]]
+        for batch in range(0, ABORTS, 50):
+            aborts = [
+                abort(chance.choice(callers), batch + n, chance.randrange(5), chance.choice(["RST", "FIN"]))
+                for n in range(50)
+            ]
+            await asyncio.gather(*aborts)
         legacy.on.clear()
         modern.on.clear()
         for front_era, upstream_era in PAIRS:

@@ -41,12 +41,19 @@ def set_up(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Stage]]:
     """Gives the stage of an upstream, with the selected cells under way; the stage before it ends."""
     with contextlib.ExitStack() as open_stage:
         current: dict[str, Stage] = {}
+        failed: dict[str, Exception] = {}
 
         def on(upstream: str) -> Stage:
+            if upstream in failed:
+                raise failed[upstream]
             if upstream not in current:
                 current.clear()
                 open_stage.close()
-                current[upstream] = open_stage.enter_context(stage(upstream))
+                try:
+                    current[upstream] = open_stage.enter_context(stage(upstream))
+                except Exception as error:
+                    failed[upstream] = error
+                    raise
                 if wanted := clients_to_run(request.session, upstream):
                     clients = {name: client for name, client in CLIENTS.items() if name in wanted}
                     current[upstream].start_cells(clients, PLANS[upstream])

@@ -301,13 +301,6 @@ FAILED: list[tuple[str, Fail, Addressee, Json, int]] = [
         200,
     ),
     ("a modern status between modern sides", Fail(-32000, "m", None, 429, MODERN), to(MODERN), error(-32000, "m"), 429),
-    (
-        "a modern status means nothing in a session",
-        Fail(-32601, "m", None, 404, MODERN),
-        to(L11),
-        error(-32601, "m"),
-        404,
-    ),
     ("an error of our own", Fail(-32603, "m", None, 502), to(MODERN), error(-32603, "m"), 502),
     (
         "an error of our own for a legacy client",
