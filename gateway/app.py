@@ -17,6 +17,7 @@ from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
 from gateway.front.status import Status
+from gateway.parking import Parking
 from gateway.reload import Reloader
 from gateway.signals import Signals
 from gateway.stores.memory import MemoryStore
@@ -57,6 +58,7 @@ class Gateway:
             Exchanges(settings.streams.resume_ttl_s),
             _is_loopback(settings.listen.host),
             self._drain,
+            Parking(settings.streams.ask_ttl_s),
         )
         # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
         mcp = Mcp(lambda: self.service)
@@ -101,6 +103,7 @@ class Gateway:
         await self._mcp.shutdown(0)
         await self._status.shutdown(0)
         await self.service.exchanges.close()
+        await self.service.parking.close()
         await self.service.upstreams.close()
         await self._store.close()
 

@@ -50,7 +50,7 @@ def deliver(event: Event, to: Addressee) -> Message | None:
     match event:
         case Notify():
             return _notification(event, to)
-        case Ask():
+        case Ask():  # in the words of its addressee already: whether it can be put to it had to be known before
             return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, event.params))
         case Withdraw():
             params = {**event.params, "requestId": f"{to.prefix}.{event.key}"}

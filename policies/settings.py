@@ -301,6 +301,9 @@ class Streams(_Model):
     resume_ttl_s: float = Field(default=300.0, ge=0, le=86_400, allow_inf_nan=False)
     """How long, in seconds, a legacy client can resume a dropped stream (`Last-Event-ID`) and fetch the answer it
     missed. From 0 (not at all) to 86400."""
+    ask_ttl_s: float = Field(default=900.0, ge=1, le=86_400, allow_inf_nan=False)
+    """How long, in seconds, a call waits for a client that was asked for something (a form, say) and must come back
+    with the answer; then it is cancelled. From 1 to 86400."""
 
 
 class Settings(_Model):

@@ -12,6 +12,7 @@ from aiohttp import web
 from gateway.drain import Draining
 from gateway.exchange import Exchange
 from gateway.front import reply
+from gateway.front.rounds import Rounds
 from gateway.front.service import Service
 from policies.admission import Acceptance
 from policies.delivery import Addressee, deliver, farewell
@@ -33,34 +34,42 @@ RETRY_MS = 1000
 
 
 async def drive_modern(
-    service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance
+    request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance, rounds: Rounds
 ) -> web.StreamResponse:
-    """Until the last event, or until the client goes, which cancels the exchange."""
+    """Until the last event, until the client is asked for something, or until it goes, which cancels the exchange."""
+    service = rounds.service
     keep_alive_s = service.settings.streams.keep_alive_s
     stream = reply.Stream(request, keep_alive_s)
-    cursor = 0
+    cursor, parked = rounds.cursor, False
     try:
-        while items := await _until_drained(service, to, _next(exchange, cursor, stream, keep_alive_s, accept)):
-            cursor = items[-1][0]
+        while True:
+            settling = bool(rounds.asked)
+            if settling:
+                items = await rounds.settle(exchange, cursor)
+            else:
+                items = await _until_drained(service, to, _next(exchange, cursor, stream, keep_alive_s, accept))
+                if not items:
+                    return await stream.end()
+            cursor = items[-1][0] if items else cursor
             for _, event in items:
-                if isinstance(event, Ask):
-                    refuse(exchange, event)
-                    continue
-                message = deliver(event, to)
+                message = None if rounds.saw(event) else deliver(event, to)
                 if message is None:
                     continue
                 if message.last and stream.response is None and accept.json:
                     return reply.final(message, in_session=False)
                 if accept.sse:
                     await stream.event(message.raw)
-        return await stream.end()
+            if settling and rounds.asked:
+                asking = rounds.park(exchange, to, cursor)
+                parked = True
+                return await reply.last(request, stream, asking, accept)
     except Draining:
         assert to.id is not None
         for last in farewell(to.id):
             await stream.event(last)
         return await stream.end()
     finally:
-        if not exchange.ended:
+        if not exchange.ended and not parked:
             exchange.cancel()
 
 

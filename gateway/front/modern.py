@@ -4,11 +4,14 @@ Specification: 2026-07-28 basic/transports/streamable-http, server/discover. The
 suite and both SDKs accept.
 """
 
+from dataclasses import replace
+
 from aiohttp import web
 
 from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.drive import drive_modern
+from gateway.front.rounds import Rounds, resumed
 from gateway.front.service import Service
 from gateway.front.splice import splice
 from gateway.upstreams.pool import Upstream
@@ -26,6 +29,7 @@ from policies.mcp import (
     INVALID_REQUEST,
     LATEST_MODERN,
     LOG_LEVELS,
+    MAY_ASK,
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
     META_LOG_LEVEL,
@@ -132,12 +136,32 @@ async def _serve(
             return reply.rejected(rejection, message.id)
         if message.method == "server/discover":
             return await _discover(request, head, message, upstream)
+        if message.method in MAY_ASK and "requestState" in message.params:
+            return await _retry(service, request, head, message)
     exchange = Exchange(_call(service, request, head, message, forwarded))
     exchange.start(upstream.leg)
+    rounds = Rounds(service, head.route, exchange.call.principal, {})
+    return await drive_modern(request, exchange, _addressee(message), head.accept, rounds)
+
+
+async def _retry(
+    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
+) -> web.StreamResponse:
+    """Goes on with a call that waits here for what this client was asked. The retry's own progress token and log level
+    replace the earlier ones."""
+    principal = service.principal(head.route, request.headers)
+    parked = resumed(service, head.route, principal, message.method, message.params)
+    if isinstance(parked, Rejection):
+        return reply.rejected(parked, message.id)
+    exchange = parked.exchange
+    exchange.call = replace(exchange.call, log_level=meta_of(message.params).get(META_LOG_LEVEL))
+    rounds = Rounds(service, head.route, principal, parked.asked, parked.round + 1, parked.cursor)
+    return await drive_modern(request, exchange, _addressee(message), head.accept, rounds)
+
+
+def _addressee(message: jsonrpc.Request) -> Addressee:
     params = {k: v for k, v in message.params.items() if k != "_meta"}
-    token = progress_token(meta_of(message.params))
-    to = Addressee(_DIALECT, message.id, message.method, params, token, exchange.id)
-    return await drive_modern(service, request, exchange, to, head.accept)
+    return Addressee(_DIALECT, message.id, message.method, params, progress_token(meta_of(message.params)))
 
 
 def _call(

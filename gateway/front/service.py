@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
+from gateway.parking import Parking
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import identity, routing, session
@@ -29,11 +30,13 @@ class Service:
     exchanges: Exchanges
     loopback_only: bool
     drain: Drain
+    parking: Parking
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
+        self.parking.ttl_s = settings.streams.ask_ttl_s
         return replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:

@@ -6,6 +6,7 @@ answered here; whatever else it wants is refused at once, so that it never waits
 """
 
 import asyncio
+import itertools
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
@@ -20,16 +21,22 @@ from policies.mcp import (
     ASK_CAPABILITY,
     CANCELLED,
     INTERNAL_ERROR,
+    LEGACY_URL_ELICITATION,
     LOG_LEVELS,
     LOG_MESSAGE,
+    MAY_ASK,
     META_PROGRESS_TOKEN,
     METHOD_NOT_FOUND,
     PROGRESS,
     Json,
 )
+from policies.translation import mrtr
 from policies.translation.discover import can_ask
 
 log = logging.getLogger(__name__)
+
+WAKE_S = 15.0
+"""Between signs of life for a waiting ask: the SDKs time a request out after 60 s without."""
 
 
 class Conversation:
@@ -55,6 +62,8 @@ class Conversation:
         self._tasks: set[asyncio.Task[None]] = set()
         self.request_id: int | None = None
         self.done = False
+        self.visits: Fail | None = None
+        """The -32042 with which the upstream refused to run the call before its user has been somewhere."""
 
     def on(self, message: Json) -> None:
         """Takes one message of the upstream's."""
@@ -95,14 +104,16 @@ class Conversation:
         error = message.get("error")
         if isinstance(error, dict):
             code, text = error.get("code"), error.get("message")
-            self._exchange.emit(
-                Fail(
-                    code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
-                    text if isinstance(text, str) else "the upstream failed without saying why",
-                    error.get("data"),
-                    dialect=self._dialect,
-                )
+            fail = Fail(
+                code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
+                text if isinstance(text, str) else "the upstream failed without saying why",
+                error.get("data"),
+                dialect=self._dialect,
             )
+            if self._heard is not None and fail.code == LEGACY_URL_ELICITATION and self._can_visit(fail.data):
+                self.visits = fail
+            else:
+                self._exchange.emit(fail)
         elif isinstance(message.get("result"), dict):
             self._exchange.emit(Answer(message["result"], self._dialect, self._server_info))
         else:
@@ -113,7 +124,7 @@ class Conversation:
             self._spawn(self._tell(jsonrpc.response(request_id, {})))
         elif method not in ASK_CAPABILITY:
             self._refuse(request_id, "Method not found")
-        elif can_ask(method, params, self._call.capabilities) is not None:
+        elif not self.may_be_asked(method, params):
             self._refuse(request_id, f"the client does not support {method}")
         else:
             key = secrets.token_hex(4)
@@ -124,15 +135,29 @@ class Conversation:
         self._spawn(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))
 
     async def _relay(self, request_id: Any, ask: Ask) -> None:
+        waking = asyncio.create_task(self._keep_awake(ask.params))
         try:
             reply = await self._exchange.ask(ask)
         finally:
+            waking.cancel()
             self._asks.pop((type(request_id), request_id), None)
         if reply.error is not None:
             body = jsonrpc.dumps({"jsonrpc": "2.0", "id": request_id, "error": reply.error})
         else:
             body = jsonrpc.response(request_id, reply.result or {})
         await self._tell(body)
+
+    async def _keep_awake(self, params: Json) -> None:
+        """Progress for an ask that wants it, so that a slow human does not time it out at the upstream. In the
+        caller's own session the caller does that itself."""
+        meta = params.get("_meta")
+        token = meta.get(META_PROGRESS_TOKEN) if isinstance(meta, dict) else None
+        if token is None or self._heard is None:
+            return
+        for progress in itertools.count(1):
+            await asyncio.sleep(WAKE_S)
+            told = {META_PROGRESS_TOKEN: token, "progress": progress}
+            await self._tell(jsonrpc.notification(PROGRESS, told))
 
     def _withdraw(self, params: Json) -> None:
         """The upstream gives up an ask; anything else it may cancel is not the client's."""
@@ -143,9 +168,17 @@ class Conversation:
         if key is not None:
             self._exchange.withdraw(Withdraw(key, params, self._dialect))
 
+    def _can_visit(self, data: Any) -> bool:
+        return any(can_ask("elicitation/create", ask, self._call.capabilities) is None for ask in mrtr.url_asks(data))
+
+    def may_be_asked(self, method: str, params: Json) -> bool:
+        """Whether a request of the upstream's can be meant for this call's client."""
+        allowed = self._heard is None or self._call.method in MAY_ASK
+        return allowed and can_ask(method, params, self._call.capabilities) is None
+
     def _wants_log(self, params: Json) -> bool:
         """Callers of a shared session each see log messages from their own level on, and none without a level."""
-        wanted, level = self._call.log_level, params.get("level")
+        wanted, level = self._exchange.call.log_level, params.get("level")
         return wanted in LOG_LEVELS and level in LOG_LEVELS and LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
 
     async def _tell(self, body: bytes) -> None:

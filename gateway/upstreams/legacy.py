@@ -7,12 +7,14 @@ that closes in mid-call is resumed by GET with `Last-Event-ID`, and a call is ne
 import asyncio
 import logging
 from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 
 from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
 from gateway.stores.base import Store
+from gateway.upstreams.asking import MAX_ROUNDS, visited
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.schemas import Schemas
@@ -23,16 +25,19 @@ from policies import headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession
 from policies.mcp import (
+    ASK_CAPABILITY,
     CANCELLED,
     HEADER_LAST_EVENT,
     LATEST_LEGACY,
     LEGACY_SESSION_NOT_FOUND,
     LISTEN,
     LOG_LEVELS,
+    MAY_ASK,
     META_PROGRESS_TOKEN,
     METHOD_NOT_FOUND,
     Json,
 )
+from policies.request_state import RETRY_MEMBERS
 from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
@@ -100,8 +105,9 @@ class LegacyConnector:
     async def _shared_leg(self, call: Call, exchange: Exchange) -> None:
         """In a borrowed session. A 404 proves that nothing ran, so that one new session and one retry are safe."""
         run = self._streams.listen_shared if call.method == LISTEN else self._call_shared
+        exclusive = call.method in MAY_ASK and any(kind in call.capabilities for kind in ASK_CAPABILITY.values())
         for _ in range(2):
-            shared = await self.sessions.shared(call)
+            shared = await self.sessions.shared(call, exclusive=exclusive)
             try:
                 return await run(call, shared, exchange)
             except SessionGone:
@@ -126,9 +132,18 @@ class LegacyConnector:
                 return
         if call.log_level is not None:
             await self._raise_level(shared, call.log_level)
+        # answers that belong to a call that waits here come by its requestState; others are nobody's
+        call = replace(call, params={k: v for k, v in call.params.items() if k not in RETRY_MEMBERS})
         info = shared.description.server_info
-        talk = Conversation(self.sessions, shared.session, call, exchange, info, partial(self._hear_for_all, shared))
-        await self._call(call, shared.session, talk)
+        for _ in range(MAX_ROUNDS):
+            talk = Conversation(
+                self.sessions, shared.session, call, exchange, info, partial(self._hear_for_all, shared)
+            )
+            await self._call(call, shared.session, talk)
+            if talk.visits is None or not await visited(exchange, talk.visits, self.dialect):
+                break
+        if talk.visits is not None:
+            exchange.emit(talk.visits)
 
     async def _call(self, call: Call, session: UpstreamSession, talk: Conversation) -> None:
         request_id = talk.request_id = self._ids.next()

@@ -7,13 +7,15 @@ like any other here; whether the caller can read it is for delivery to say.
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.exchange import Exchange
+from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.wire import BOTH, Reception, Wire, within
 from policies import headers, jsonrpc
-from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
+from policies.errors import ClientFault, Rejection, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
 from policies.headers import ParamHeader
 from policies.mcp import (
@@ -21,6 +23,7 @@ from policies.mcp import (
     INVALID_PARAMS,
     LATEST_MODERN,
     LISTEN,
+    MAY_ASK,
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
     META_LOG_LEVEL,
@@ -29,6 +32,7 @@ from policies.mcp import (
     PROGRESS,
     Json,
 )
+from policies.translation import mrtr
 from policies.translation.discover import Description, of_discover
 
 log = logging.getLogger(__name__)
@@ -68,10 +72,30 @@ class ModernConnector:
         return await self._schemas.of(call, fresh=fresh)
 
     async def _call(self, call: Call, exchange: Exchange) -> None:
+        """To the answer, asking a caller that cannot carry an `InputRequiredResult` itself what the upstream wants."""
+        asking = Asking(call, exchange, self.dialect)
+        while True:
+            status, message = await self._answered(call, exchange)
+            result = message.get("result")
+            if not isinstance(result, dict) or result.get("resultType") != "input_required":
+                break
+            if call.relays_input_required or call.method not in MAY_ASK:
+                break
+            needs = mrtr.needs(result)
+            if isinstance(needs, Rejection):
+                raise UpstreamFault(needs.message, http=needs.http)
+            call = replace(call, params=await asking.round(needs))
+        asking.done()
+        self._emit_last(status, message, exchange)
+
+    async def _answered(self, call: Call, exchange: Exchange) -> tuple[int, Json]:
         status, message = await self._attempt(call, exchange, fresh=False)
         if _code(message) == HEADER_MISMATCH and call.method == "tools/call" and call.front.era == "legacy":
             # refused before it ran: the schema has changed since it was listed (streamable-http, Client Behavior)
             status, message = await self._attempt(call, exchange, fresh=True)
+        return status, message
+
+    def _emit_last(self, status: int, message: Json, exchange: Exchange) -> None:
         if "error" in message:
             exchange.emit(fail(message["error"], self.dialect, status if status != 200 else None))
         elif isinstance(message.get("result"), dict):

@@ -15,9 +15,10 @@ from gateway.stores.base import Store
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.wire import BOTH, Wire
 from policies import jsonrpc
-from policies.errors import SessionGone, UpstreamFault
+from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
 from policies.mcp import HEADER_SESSION, HEADER_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, Json
+from policies.request_state import canonical
 from policies.translation.discover import Description, of_initialize
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ IDLE_S = 300.0
 
 MAX_SHARED = 1024
 """Shared sessions at one upstream: as many callers as a replica may serve at a time, not one per request ever made."""
+
+MAX_EXCLUSIVE = 128
+"""Sessions that one principal may hold for calls that may ask, each of which may wait for a human."""
 
 Listener = Callable[[str, Json], None]
 
@@ -166,9 +170,14 @@ class Sessions:
 
     # shared ones
 
-    async def shared(self, call: Call) -> Shared:
-        """The session for this call's principal and capabilities, opened at the first use and kept while used."""
+    async def shared(self, call: Call, *, exclusive: bool = False) -> Shared:
+        """The session for this call's principal and capabilities, opened at the first use and kept while used.
+
+        `exclusive`: one that no other call uses meanwhile, since an ask on its GET stream does not say which call it
+        belongs to. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
         key = _digest(call)
+        if exclusive:
+            key = self._free_slot(key)
         async with self._opening.setdefault(key, asyncio.Lock()):
             found = self._shared.get(key)
             if found is None:
@@ -181,6 +190,15 @@ class Sessions:
         if found.expiry is not None:
             found.expiry.cancel()
         return found
+
+    def _free_slot(self, key: str) -> str:
+        """An exclusive session that is free, else one that is yet to be opened."""
+        for number in range(MAX_EXCLUSIVE):
+            slot = f"{key}:{number}"
+            lock, known = self._opening.get(slot), self._shared.get(slot)
+            if not (lock is not None and lock.locked()) and (known is None or not known.users):
+                return slot
+        raise GatewayFault(f"{MAX_EXCLUSIVE} calls of this client that may ask are under way; wait for one", http=429)
 
     def release(self, shared: Shared) -> None:
         """The call is over; an unused session is deleted after `IDLE_S`."""
@@ -231,14 +249,8 @@ class Sessions:
 
 def _digest(call: Call) -> str:
     """One shared session per principal, credentials that go upstream, and set of capabilities."""
-    known = jsonrpc.dumps([call.principal, sorted(call.forwarded), _canonical(call.capabilities)])
+    known = jsonrpc.dumps([call.principal, sorted(call.forwarded), canonical(call.capabilities)])
     return hashlib.sha256(known).hexdigest()
-
-
-def _canonical(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _canonical(value[key]) for key in sorted(value)}
-    return [_canonical(item) for item in value] if isinstance(value, list) else value
 
 
 def _why(message: Json) -> str:

@@ -15,6 +15,7 @@ from policies.errors import Fault, SessionGone, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSession
 from policies.mcp import (
     ACKNOWLEDGED,
+    ASK_CAPABILITY,
     HEADER_LAST_EVENT,
     LATEST_LEGACY,
     LISTEN,
@@ -198,7 +199,8 @@ class Streams:
             if message["method"] == LOG_MESSAGE:
                 self._logged(shared, message)
             elif "id" in message:
-                self._spawn(self._answer(shared, message))
+                if not self._asked_of_one(shared, message):
+                    self._spawn(self._answer(shared, message))
             else:
                 params = message.get("params")
                 self._hear_for_all(shared, message["method"], params if isinstance(params, dict) else {})
@@ -211,6 +213,19 @@ class Streams:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
         finally:
             opened(False)
+
+    def _asked_of_one(self, shared: Shared, message: Json) -> bool:
+        """Servers on the TypeScript SDK v1 ask here, unrelated to the call that asks. A call that may be asked has its
+        session for itself, so that it is meant."""
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        if message["method"] not in ASK_CAPABILITY:
+            return False
+        talks = [talk for talk in self._running.values() if talk.session == shared.session]
+        able = [talk for talk in talks if talk.may_be_asked(message["method"], params)]
+        if len(able) == 1:
+            able[0].on(message)
+        return len(able) == 1
 
     def _logged(self, shared: Shared, message: Json) -> None:
         """Servers on the TypeScript SDK v1 send a call's log messages here. They are that call's where only one runs,

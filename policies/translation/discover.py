@@ -85,17 +85,16 @@ def of_initialize(result: Json, version: str) -> Description:
 
 
 def client_capabilities(declared: Json, front: Era, upstream: Dialect) -> Json:
-    """The effective capabilities: what the host declared, less what cannot be carried to this upstream.
-
-    Within one era everything passes. Across eras the three kinds of ask do not: this gateway does not yet turn one
-    form of ask into the other, and an upstream that was promised an answer would wait for it.
-    """
+    """The effective capabilities: what the host declared, less what cannot be carried to this upstream."""
     if front == upstream.era == "modern":
         return declared
     if front == upstream.era:
         return {k: v for k, v in declared.items() if at_least(upstream.version, _CLIENT_SINCE.get(k, "2025-11-25"))}
     # tasks: 2025-11-25's and the modern extension's are different protocols, neither of which is bridged
-    kept = {k: v for k, v in declared.items() if k in ("experimental", "extensions")}
+    kept = {k: v for k, v in declared.items() if k in ("experimental", "extensions", *ASK_CAPABILITY.values())}
+    roots = kept.get("roots")
+    if isinstance(roots, dict) and "listChanged" in roots:
+        kept["roots"] = {k: v for k, v in roots.items() if k != "listChanged"}  # no way to tell of it
     return _without_extension(kept, _TASKS)
 
 

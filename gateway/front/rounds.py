@@ -1,0 +1,95 @@
+"""A legacy server's asks for a modern client: collected into an `InputRequiredResult`, answered by the client's retry.
+
+Specification: 2026-07-28 basic/patterns/mrtr. Asks that arrive together share a round; a late one makes another.
+Missing answers are asked for again, those that came are delivered.
+"""
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass
+
+from gateway.exchange import Exchange
+from gateway.front.service import Service
+from gateway.parking import Parked
+from policies import jsonrpc, request_state, session
+from policies.delivery import Addressee, Message
+from policies.errors import Rejection
+from policies.exchange import Ask, Event, Reply, Withdraw, is_last
+from policies.mcp import INVALID_PARAMS, Json
+from policies.request_state import State, fingerprint
+from policies.sealing import NONCE_BYTES
+from policies.settings import Route
+from policies.translation import mrtr
+
+QUIET_S = 0.01
+WINDOW_S = 0.05
+"""Asks that a tool sends side by side arrive within milliseconds; for stragglers the client waits no longer."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One exchange's asks on behalf of one modern client. `asked` is open: shown or about to be, and not answered."""
+
+    service: Service
+    route: Route
+    principal: str
+    asked: dict[str, Json]
+    number: int = 0
+    cursor: int = 0
+
+    def saw(self, event: Event) -> bool:
+        """Takes an ask or its withdrawal; whether `event` was one."""
+        if isinstance(event, Ask):
+            self.asked[event.key] = mrtr.ask_to_modern(event.method, event.params)
+        elif isinstance(event, Withdraw):
+            self.asked.pop(event.key, None)
+        elif is_last(event):
+            self.asked.clear()  # nobody waits for them any more
+        return isinstance(event, Ask | Withdraw)
+
+    async def settle(self, exchange: Exchange, cursor: int) -> list[tuple[int, Event]]:
+        """What else comes while the asks of this round are collected: up to the first quiet moment."""
+        collected: list[tuple[int, Event]] = []
+        try:
+            async with asyncio.timeout(WINDOW_S):
+                while not (collected and is_last(collected[-1][1])):
+                    async with asyncio.timeout(QUIET_S):
+                        collected += await exchange.read(collected[-1][0] if collected else cursor)
+        except TimeoutError:
+            pass
+        return collected
+
+    def park(self, exchange: Exchange, to: Addressee, cursor: int) -> Message:
+        """Leaves the call waiting; the message that tells the client what for."""
+        ttl_s = self.service.parking.ttl_s
+        self.service.parking.park(exchange, self.principal, dict(self.asked), cursor, self.number)
+        state = State(
+            exchange=exchange.id,
+            round=self.number,
+            principal=self.principal,
+            request=fingerprint(to.method, to.params),
+            expires_s=int(time.time() + ttl_s),
+        )
+        route = session.route_key(self.route)
+        token = request_state.seal(self.service.ring, route, state, secrets.token_bytes(NONCE_BYTES))
+        assert to.id is not None
+        return Message(jsonrpc.response(to.id, mrtr.input_required(dict(self.asked), token)), last=True)
+
+
+def resumed(service: Service, route: Route, principal: str, method: str, params: Json) -> Parked | Rejection:
+    """The call that a retry goes on with, its answers delivered. Nothing reaches the upstream where the state is not
+    this caller's for this request."""
+    state = request_state.unseal(service.ring, session.route_key(route), params.get("requestState"), time.time())
+    if state is None or state.principal != principal or state.request != fingerprint(method, params):
+        return request_state.INVALID
+    responses = params.get("inputResponses", {})
+    if not isinstance(responses, dict) or not all(isinstance(one, dict) for one in responses.values()):
+        return Rejection(INVALID_PARAMS, "params.inputResponses must be an object of results", http=400)
+    parked = service.parking.claim(state.exchange, state.round)
+    if parked is None:
+        return request_state.INVALID
+    for key in [key for key in parked.asked if key in responses]:
+        del parked.asked[key]
+        parked.exchange.reply(Reply(key, responses[key]))
+    return parked
