@@ -10,13 +10,13 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from policies.delivery import Addressee
 from policies.errors import Fault, GatewayFault
 from policies.exchange import Ask, Call, Cancelled, Event, Fail, Reply, Withdraw, is_last
-from policies.mcp import INTERNAL_ERROR
+from policies.mcp import INTERNAL_ERROR, Json
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Exchange:
         self._asks: dict[str, asyncio.Future[Reply]] = {}
         self._task: asyncio.Task[None] | None = None
         self.ended = False
+        self.refiltered = asyncio.Event()
         self.on_end: Callable[[], None] = lambda: None
 
     # what a connector writes
@@ -98,6 +99,16 @@ class Exchange:
             return False
         future.set_result(reply)
         return True
+
+    @property
+    def cursor(self) -> int:
+        """The number of the newest event."""
+        return self._dropped + len(self._events)
+
+    def refilter(self, params: Json) -> None:
+        """Another filter for a listen stream: its connector opens a stream for that one before it ends the old."""
+        self.call = replace(self.call, params=params)
+        self.refiltered.set()
 
     def cancel(self) -> None:
         """The client called it off: the leg is cancelled, which tells the upstream; nothing more is delivered."""
@@ -176,6 +187,11 @@ class Exchanges:
         """The exchange, if it is one of this session's."""
         kept = self._kept.get(exchange_id)
         return kept.exchange if kept is not None and kept.session == session else None
+
+    def standalone(self, session: str) -> Exchange | None:
+        """The session's standalone stream, if it has one."""
+        exchange_id = self._standalone.get(session)
+        return self._kept[exchange_id].exchange if exchange_id is not None else None
 
     def addressee(self, exchange: Exchange) -> Addressee:
         """Whom a kept exchange answers."""

@@ -25,8 +25,8 @@ FLOORS = {
             2: "exchange parking",
             3: "upstreams/base upstreams/wire upstreams/asking upstreams/schemas upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "summary front/service front/reply front/rounds front/drive front/batch front/splice front/modern "
-            "front/legacy front/mcp front/status front/port",
+            4: "summary front/service front/reply front/rounds front/subscribing front/drive front/batch front/splice "
+            "front/modern front/legacy front/mcp front/status front/port",
             5: "reload app",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

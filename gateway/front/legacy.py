@@ -15,6 +15,7 @@ from gateway.front import reply
 from gateway.front.batch import drive_batch
 from gateway.front.drive import drive_legacy, drive_standalone, resume
 from gateway.front.service import Service
+from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
@@ -39,7 +40,6 @@ from policies.mcp import (
     META_SERVER_INFO,
     META_SUBSCRIPTION_ID,
     META_VERSION,
-    METHOD_NOT_FOUND,
     Json,
 )
 from policies.translation import subscriptions
@@ -50,7 +50,6 @@ DESCRIBE_S = 10.0
 
 _OWN_META = frozenset({META_VERSION, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID, META_SERVER_INFO})
 _BATCHES = "2025-03-26"
-_NO_SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
 
 
 async def serve(
@@ -122,7 +121,7 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     if last is not None:
         return await _resume(service, request, owner, last)
     upstream = service.upstream_for(head.route, LISTEN, None)
-    params: Json = {"notifications": subscriptions.everything()}
+    params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner))}
     exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
     to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
     service.exchanges.keep(exchange, owner.id, to, standalone=True)
@@ -231,8 +230,8 @@ async def start(
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
             return await _set_level(service, owner, message)
-        if message.method in _NO_SUBSCRIPTIONS:
-            return error(Rejection(METHOD_NOT_FOUND, f"{message.method} is not offered here"), message.id)
+        if message.method in SUBSCRIPTIONS:
+            return await subscribe(service, upstream, owner, message)
         level = await service.store.get(f"level:{owner.id}")
         call = replace(call, log_level=level.decode() if level is not None else None)
     exchange = Exchange(call)

@@ -1,9 +1,11 @@
 """What every front works with: one configuration's parts, and the session tokens of legacy clients."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
@@ -21,6 +23,16 @@ MAX_REMEMBERED = 4096
 """Unsealed tokens kept: a session's token comes with each request, and opening one costs more than a look-up."""
 
 
+class Locks:
+    """One lock a session, for as long as somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, session_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(session_id, asyncio.Lock())
+
+
 @dataclass(slots=True)
 class Service:
     settings: Settings
@@ -31,6 +43,7 @@ class Service:
     loopback_only: bool
     drain: Drain
     parking: Parking
+    locks: Locks = field(default_factory=Locks)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":

@@ -19,6 +19,7 @@ from policies.errors import ClientFault, Rejection, UpstreamFault, UpstreamRetir
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
 from policies.headers import ParamHeader
 from policies.mcp import (
+    ACKNOWLEDGED,
     HEADER_MISMATCH,
     INVALID_PARAMS,
     LATEST_MODERN,
@@ -127,7 +128,9 @@ class ModernConnector:
         head |= dict(call.param_headers) | dict(call.forwarded) | BOTH
         return jsonrpc.request(request_id, call.method, {**call.params, "_meta": meta}), head
 
-    async def _last_message(self, reception: Reception, request_id: int, exchange: Exchange) -> Json:
+    async def _last_message(
+        self, reception: Reception, request_id: int, exchange: Exchange, acknowledged: asyncio.Event | None = None
+    ) -> Json:
         """The response; notifications before it go to the exchange as they come."""
         async for piece in reception.pieces():
             message = piece.message or {}
@@ -136,6 +139,8 @@ class ModernConnector:
                     return message
             elif "id" not in message:
                 self._notify(message, request_id, exchange)
+                if acknowledged is not None and message["method"] == ACKNOWLEDGED:
+                    acknowledged.set()
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     def _notify(self, message: Json, request_id: int, exchange: Exchange) -> None:
@@ -148,7 +153,37 @@ class ModernConnector:
     # a listen stream for a legacy client's GET stream
 
     async def _listen(self, call: Call, exchange: Exchange) -> None:
-        """Stays until cancelled: an end or a loss is followed by a new stream. Refused at the first try, it fails."""
+        """Stays until cancelled. A changed filter gets a stream of its own, and the old one ends when that is
+        acknowledged, so that no change falls between the two."""
+        running = asyncio.create_task(self._listen_to(call, exchange, asyncio.Event()))
+        try:
+            while not running.done():
+                changed = asyncio.create_task(exchange.refiltered.wait())
+                await asyncio.wait({running, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if exchange.refiltered.is_set() and not running.done():
+                    exchange.refiltered.clear()
+                    running = await self._replace(running, replace(call, params=exchange.call.params), exchange)
+            running.result()
+        finally:
+            running.cancel()
+
+    async def _replace(self, old: asyncio.Task[None], call: Call, exchange: Exchange) -> asyncio.Task[None]:
+        acknowledged = asyncio.Event()
+        new = asyncio.create_task(self._listen_to(call, exchange, acknowledged))
+        try:
+            waiting = asyncio.create_task(acknowledged.wait())
+            await asyncio.wait({waiting, new}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        except asyncio.CancelledError:
+            new.cancel()
+            raise
+        finally:
+            old.cancel()
+        return new
+
+    async def _listen_to(self, call: Call, exchange: Exchange, acknowledged: asyncio.Event) -> None:
+        """One filter's stream: an end or a loss is followed by a new one. Refused at the first try, it fails."""
         opened, tries = False, 0
         while True:
             request_id = self._ids.next()
@@ -157,7 +192,7 @@ class ModernConnector:
                 async with self._wire.request("POST", head, body, long_lived=True) as reception:
                     if reception.kind == "sse":
                         opened, tries = True, 0
-                    message = await self._last_message(reception, request_id, exchange)
+                    message = await self._last_message(reception, request_id, exchange, acknowledged)
                 if not opened:
                     return exchange.emit(fail(message.get("error"), self.dialect, 405))
             except UpstreamFault as fault:

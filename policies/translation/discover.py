@@ -139,10 +139,6 @@ def server_capabilities(description: Description, front: Dialect) -> Json:
         }
         if description.dialect.era == "modern":
             kept.pop("tasks", None)
-            resources = kept.get("resources")
-            if isinstance(resources, dict) and "subscribe" in resources:
-                # a legacy subscription over a modern listen stream is not bridged yet
-                kept["resources"] = {k: v for k, v in resources.items() if k != "subscribe"}
             return _without_extension(kept, _TASKS)
         return kept
     return {k: v for k, v in description.capabilities.items() if k != "tasks"}

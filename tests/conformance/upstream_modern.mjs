@@ -73,6 +73,8 @@ async function callTool(tool, args, ctx) {
     for (const progress of (progressToken !== undefined && tool.progress) || []) {
         await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 100 } });
     }
+    // a stream of this era cannot be cut and resumed; but its answer, too, is worth waiting for on a stream
+    if (tool.cutStream) await new Promise((resolve) => setTimeout(resolve, 200));
     if (tool.changes) addEntry(tool.changes);
     if (tool.fails) throw new Error(tool.fails);
     if (!tool.rounds) return { content: tool.content };
