@@ -37,6 +37,7 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None
         self.ended = False
         self.refiltered = asyncio.Event()
+        self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.on_end: Callable[[], None] = lambda: None
 
     # what a connector writes
@@ -53,6 +54,7 @@ class Exchange:
         self._grown.set()
         self._grown = asyncio.Event()  # readers that wait hold the old one
         if self.ended:
+            self.agreed.cancel()
             for future in self._asks.values():
                 future.cancel()
 
@@ -100,15 +102,14 @@ class Exchange:
         future.set_result(reply)
         return True
 
-    @property
-    def cursor(self) -> int:
-        """The number of the newest event."""
-        return self._dropped + len(self._events)
-
-    def refilter(self, params: Json) -> None:
-        """Another filter for a listen stream: its connector opens a stream for that one before it ends the old."""
+    def refilter(self, params: Json) -> asyncio.Future[Json]:
+        """Another filter for a listen stream: its connector opens a stream for that one before it ends the old. What
+        comes back is the part of it that the upstream honours; cancelled where there is none."""
+        self.agreed.cancel()
+        self.agreed = asyncio.get_running_loop().create_future()
         self.call = replace(self.call, params=params)
         self.refiltered.set()
+        return self.agreed
 
     def cancel(self) -> None:
         """The client called it off: the leg is cancelled, which tells the upstream; nothing more is delivered."""

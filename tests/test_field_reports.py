@@ -41,7 +41,11 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
 }
 IDS = tuple(f"{letter}{number}" for letter, numbers in _NUMBERS.items() for number in numbers)
 """Every report there is."""
-DUE = frozenset(["C1", "C2", "D1", "D2", "E1", "M1", "M4", "M6", "O1", "Q1", "U1", "U4", "U5", "W1", "W2"])
+DUE = frozenset(
+    {"A3", "A5", "AB9", "B1", "B5", "C1", "C2", "D1", "D2", "E1", "F3", "F5", "G1", "G2", "H1", "H3", "H4", "I1", "I2"}
+    | {"L5", "L6", "M1", "M4", "M6", "N1", "N2", "O1", "Q1", "R1", "R3", "T1", "U1", "U4", "U5", "W1", "W2"}
+    | {"Z1", "Z4", "Z6"}
+)
 """Reports that must have tests by now; a step that answers more adds them here."""
 MEMBERS = {"title", "tests", "later", "rest"}
 STEPS = {*(f"step {number}" for number in range(2, 10)), "beyond"}
@@ -95,7 +99,8 @@ def register() -> Register:
 
 def test_register_and_marks_say_the_same(register: Register, tmp_path: Path) -> None:
     marks = tmp_path / "marks.json"
-    collect = ["-m", "pytest", str(HERE), "--collect-only", "-q", "-p", "no:cacheprovider", "--field-marks", str(marks)]
+    marked = [str(file) for file in HERE.rglob("test_*.py") if "mark.field(" in file.read_text()]
+    collect = ["-m", "pytest", *marked, "--collect-only", "-q", "-p", "no:cacheprovider", "--field-marks", str(marks)]
     run = subprocess.run([sys.executable, *collect], cwd=HERE.parent, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
     found = faults(register, json.loads(marks.read_text()))

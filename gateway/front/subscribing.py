@@ -13,8 +13,8 @@ from gateway.upstreams.pool import Upstream
 from policies import jsonrpc
 from policies.delivery import Message, error
 from policies.errors import Rejection
-from policies.exchange import FrontSession, Notify
-from policies.mcp import ACKNOWLEDGED, INVALID_PARAMS, METHOD_NOT_FOUND
+from policies.exchange import FrontSession
+from policies.mcp import INVALID_PARAMS, METHOD_NOT_FOUND
 from policies.translation import subscriptions
 
 SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
@@ -62,20 +62,11 @@ async def subscribe(service: Service, upstream: Upstream, owner: FrontSession, m
 
 async def _acknowledged(stream: Exchange, uris: tuple[str, ...]) -> bool:
     """Whether the upstream honours every one of `uris` on its new stream."""
-    cursor = stream.cursor
-    stream.refilter({"notifications": subscriptions.everything(uris)})
-    try:
-        async with asyncio.timeout(ACKNOWLEDGED_S):
-            while items := await stream.read(cursor):
-                cursor = items[-1][0]
-                for _, event in items:
-                    if isinstance(event, Notify) and event.method == ACKNOWLEDGED:
-                        agreed = event.params.get("notifications")
-                        honoured = agreed.get("resourceSubscriptions") if isinstance(agreed, dict) else None
-                        return set(uris) <= set(honoured or ())
-    except TimeoutError:
-        pass
-    return False
+    agreed = stream.refilter({"notifications": subscriptions.everything(uris)})
+    done, _ = await asyncio.wait({agreed}, timeout=ACKNOWLEDGED_S)
+    if not done or agreed.cancelled():
+        return False
+    return set(uris) <= set(agreed.result().get("resourceSubscriptions") or ())
 
 
 def _key(owner: FrontSession) -> str:

@@ -12,7 +12,7 @@ class Store(Protocol):
         """The value, or None where there is none or it has expired."""
 
     async def set(self, key: str, value: bytes, ttl_s: float) -> None:
-        """Sets or replaces; the value is gone after `ttl_s`."""
+        """Sets or replaces; the value is gone after `ttl_s`, at once where that is 0 or less."""
 
     async def set_nx(self, key: str, value: bytes, ttl_s: float) -> bool:
         """Sets only where nothing is; whether it did."""

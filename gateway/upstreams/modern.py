@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gateway.exchange import Exchange
 from gateway.upstreams.asking import Asking
@@ -129,7 +130,7 @@ class ModernConnector:
         return jsonrpc.request(request_id, call.method, {**call.params, "_meta": meta}), head
 
     async def _last_message(
-        self, reception: Reception, request_id: int, exchange: Exchange, acknowledged: asyncio.Event | None = None
+        self, reception: Reception, request_id: int, exchange: Exchange, agreed: asyncio.Future[Json] | None = None
     ) -> Json:
         """The response; notifications before it go to the exchange as they come."""
         async for piece in reception.pieces():
@@ -139,8 +140,8 @@ class ModernConnector:
                     return message
             elif "id" not in message:
                 self._notify(message, request_id, exchange)
-                if acknowledged is not None and message["method"] == ACKNOWLEDGED:
-                    acknowledged.set()
+                if agreed is not None and message["method"] == ACKNOWLEDGED and not agreed.done():
+                    agreed.set_result(_agreement(message))
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     def _notify(self, message: Json, request_id: int, exchange: Exchange) -> None:
@@ -155,7 +156,7 @@ class ModernConnector:
     async def _listen(self, call: Call, exchange: Exchange) -> None:
         """Stays until cancelled. A changed filter gets a stream of its own, and the old one ends when that is
         acknowledged, so that no change falls between the two."""
-        running = asyncio.create_task(self._listen_to(call, exchange, asyncio.Event()))
+        running = asyncio.create_task(self._listen_to(call, exchange, exchange.agreed))
         try:
             while not running.done():
                 changed = asyncio.create_task(exchange.refiltered.wait())
@@ -169,12 +170,11 @@ class ModernConnector:
             running.cancel()
 
     async def _replace(self, old: asyncio.Task[None], call: Call, exchange: Exchange) -> asyncio.Task[None]:
-        acknowledged = asyncio.Event()
-        new = asyncio.create_task(self._listen_to(call, exchange, acknowledged))
+        agreed = exchange.agreed
+        new = asyncio.create_task(self._listen_to(call, exchange, agreed))
         try:
-            waiting = asyncio.create_task(acknowledged.wait())
-            await asyncio.wait({waiting, new}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            futures: set[asyncio.Future[Any]] = {agreed, new}
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             new.cancel()
             raise
@@ -182,7 +182,7 @@ class ModernConnector:
             old.cancel()
         return new
 
-    async def _listen_to(self, call: Call, exchange: Exchange, acknowledged: asyncio.Event) -> None:
+    async def _listen_to(self, call: Call, exchange: Exchange, agreed: asyncio.Future[Json]) -> None:
         """One filter's stream: an end or a loss is followed by a new one. Refused at the first try, it fails."""
         opened, tries = False, 0
         while True:
@@ -192,7 +192,7 @@ class ModernConnector:
                 async with self._wire.request("POST", head, body, long_lived=True) as reception:
                     if reception.kind == "sse":
                         opened, tries = True, 0
-                    message = await self._last_message(reception, request_id, exchange, acknowledged)
+                    message = await self._last_message(reception, request_id, exchange, agreed)
                 if not opened:
                     return exchange.emit(fail(message.get("error"), self.dialect, 405))
             except UpstreamFault as fault:
@@ -222,6 +222,12 @@ class ModernConnector:
             self._wire.request("POST", head, body) as reception,
         ):
             return await self._last_message(reception, request_id, Exchange(call))
+
+
+def _agreement(message: Json) -> Json:
+    params = message.get("params")
+    agreed = params.get("notifications") if isinstance(params, dict) else None
+    return agreed if isinstance(agreed, dict) else {}
 
 
 def _code(message: Json) -> object:

@@ -8,12 +8,14 @@ GET stream, opened before the first call, on which everybody who shares it hears
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from gateway.stores.base import Store
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.wire import BOTH, Wire
+from gateway.upstreams.wire import BOTH, Wire, within
 from policies import jsonrpc
 from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
@@ -32,7 +34,11 @@ MAX_SHARED = 1024
 MAX_EXCLUSIVE = 128
 """Sessions that one principal may hold for calls that may ask, each of which may wait for a human."""
 
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
+"""Visible ASCII (basic/transports, Session Management); longer ones do not fit into a client's token."""
+
 Listener = Callable[[str, Json], None]
+T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True)
@@ -46,6 +52,7 @@ class Shared:
     subscribed: dict[str, int] = field(default_factory=dict)
     level: str | None = None
     users: int = 0
+    leased_as: str = ""
     can_hear: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     pump: asyncio.Task[None] | None = None
@@ -63,7 +70,8 @@ class Sessions:
         self._ids = ids
         self._ttl_s = session_ttl_s
         self._shared: dict[str, Shared] = {}
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._leased: set[str] = set()
+        self._opening: dict[str, asyncio.Task[Any]] = {}
         self._background: set[asyncio.Task[None]] = set()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
 
@@ -82,9 +90,14 @@ class Sessions:
         """`initialize`: no version header on it, since some servers refuse those they do not know."""
         params: Json = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": info or OWN_INFO}
         body = jsonrpc.request(self._ids.next(), "initialize", params)
-        async with self._wire.request("POST", dict(forwarded) | BOTH, body) as reception:
+        async with (
+            within(self._wire.settings.timeouts.first_byte_s, self._wire.name),  # an answer that drips is none
+            self._wire.request("POST", dict(forwarded) | BOTH, body) as reception,
+        ):
             message = await reception.response()
             session_id = reception.headers.get(HEADER_SESSION)
+        if session_id is not None and not _SESSION_ID.fullmatch(session_id):
+            raise UpstreamFault(f"upstream {self._wire.name} names its session by what is no session id")
         result = message.get("result")
         if not isinstance(result, dict):
             raise UpstreamFault(
@@ -106,7 +119,10 @@ class Sessions:
     ) -> Json:
         """One request of the gateway's own inside a session; the whole JSON-RPC response."""
         body = jsonrpc.request(self._ids.next(), method, params)
-        async with self._wire.request("POST", self.headers(session, forwarded), body) as reception:
+        async with (
+            within(self._wire.settings.timeouts.first_byte_s, self._wire.name),
+            self._wire.request("POST", self.headers(session, forwarded), body) as reception,
+        ):
             if reception.status == 404 and session.id is not None:
                 raise SessionGone
             return await reception.response()
@@ -130,13 +146,17 @@ class Sessions:
         or opened late, else from the client's token, else opened now (a route may lead to several upstreams)."""
         session = await self._find(owner)
         if session is None:
-            async with self._opening.setdefault(owner.id, asyncio.Lock()):
-                session = await self._find(owner)
-                if session is None:
-                    session, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
-                    await self.replace(owner, session)
-            self._opening.pop(owner.id, None)
+            session = await self._once(owner.id, lambda: self._open_owned(owner, forwarded, capabilities))
         await self.initialized(owner, session, forwarded)
+        return session
+
+    async def _open_owned(
+        self, owner: FrontSession, forwarded: Sequence[tuple[str, str]], capabilities: Json
+    ) -> UpstreamSession:
+        session = await self._find(owner)
+        if session is None:
+            session, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
+            await self.replace(owner, session)
         return session
 
     async def initialized(
@@ -176,43 +196,49 @@ class Sessions:
         `exclusive`: one that no other call uses meanwhile, since an ask on its GET stream does not say which call it
         belongs to. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
         key = _digest(call)
-        if exclusive:
-            key = self._free_slot(key)
-        async with self._opening.setdefault(key, asyncio.Lock()):
-            found = self._shared.get(key)
-            if found is None:
-                if len(self._shared) >= MAX_SHARED:
-                    raise UpstreamFault(
-                        f"upstream {self._wire.name} has {MAX_SHARED} sessions of this gateway", http=503
-                    )
-                found = await self._open_shared(key, call)
+        if not exclusive:
+            return await self._borrow(key, call)
+        key = self._free_slot(key)
+        self._leased.add(key)
+        try:
+            found = await self._borrow(key, call)
+        except BaseException:
+            self._leased.discard(key)
+            raise
+        found.leased_as = key
+        return found
+
+    async def _borrow(self, key: str, call: Call) -> Shared:
+        found = self._shared.get(key)
+        if found is None or key in self._opening:  # the second: its stream is yet to open
+            found = await self._once(key, lambda: self._open_shared(key, call))
         found.users += 1
         if found.expiry is not None:
             found.expiry.cancel()
         return found
 
     def _free_slot(self, key: str) -> str:
-        """An exclusive session that is free, else one that is yet to be opened."""
+        """The place of an exclusive session that is free, or that is yet to be opened."""
         for number in range(MAX_EXCLUSIVE):
-            slot = f"{key}:{number}"
-            lock, known = self._opening.get(slot), self._shared.get(slot)
-            if not (lock is not None and lock.locked()) and (known is None or not known.users):
-                return slot
+            if f"{key}:{number}" not in self._leased:
+                return f"{key}:{number}"
         raise GatewayFault(f"{MAX_EXCLUSIVE} calls of this client that may ask are under way; wait for one", http=429)
 
     def release(self, shared: Shared) -> None:
         """The call is over; an unused session is deleted after `IDLE_S`."""
         shared.users -= 1
+        self._leased.discard(shared.leased_as)
         if shared.users == 0 and not shared.gone.is_set():
-            shared.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._retire, shared)
+            self._expire_later(shared)
 
     def lost(self, shared: Shared) -> None:
         """The upstream no longer knows it: the next call opens another, and listeners are told."""
         shared.gone.set()
+        if shared.expiry is not None:
+            shared.expiry.cancel()
         for key, known in list(self._shared.items()):
             if known is shared:
                 del self._shared[key]
-                self._opening.pop(key, None)
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
 
@@ -225,18 +251,46 @@ class Sessions:
 
     async def close(self) -> None:
         """Deletes the shared sessions; those of legacy clients stay theirs."""
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         for shared in list(self._shared.values()):
             self._retire(shared)
         while self._background:
             await asyncio.wait(self._background)
 
     async def _open_shared(self, key: str, call: Call) -> Shared:
+        self._make_room()
         session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
         shared = self._shared[key] = Shared(session, description, call.forwarded)
         shared.pump = self.start_pump(shared)
+        self._expire_later(shared)  # whoever wanted it may have left
         await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
         return shared
+
+    def _make_room(self) -> None:
+        """At the bound, a session that nobody uses makes room for one that is wanted."""
+        if len(self._shared) < MAX_SHARED:
+            return
+        idle = next((shared for shared in self._shared.values() if shared.users == 0), None)
+        if idle is None:
+            raise UpstreamFault(f"upstream {self._wire.name} has {MAX_SHARED} sessions of this gateway", http=503)
+        self._retire(idle)
+
+    def _expire_later(self, shared: Shared) -> None:
+        shared.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._retire, shared)
+
+    async def _once(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The outcome of `work`, which runs once for all who want it meanwhile, and to its end whoever leaves: what an
+        upstream has opened must not be forgotten half-way, and one that hangs keeps nobody in a queue."""
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = asyncio.create_task(work())
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        outcome: T = await asyncio.shield(task)
+        return outcome
 
     def _retire(self, shared: Shared) -> None:
         if shared.users and not shared.gone.is_set():

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 DEFAULT_RETRY_MS = 1000
 """The pause before a stream is resumed where the upstream names none (WHATWG: "a few seconds"; a call is waiting)."""
 
+MIN_RETRY_MS = 100
+"""The shortest pause that is kept: a stream that closes at once and asks for none would be opened without end."""
+
 MAX_RETRY_MS = 60_000
 """The longest pause an upstream may ask for: a stream that is silent for longer is as good as none."""
 
@@ -45,7 +48,8 @@ class Place:
     def pass_by(self, event_id: str | None, retry_ms: int | None) -> None:
         if event_id and event_id.isprintable():  # another one cannot be sent back in a header
             self.event_id = event_id
-        self.retry_ms = min(retry_ms, MAX_RETRY_MS) if retry_ms is not None else self.retry_ms
+        if retry_ms is not None:
+            self.retry_ms = max(MIN_RETRY_MS, min(retry_ms, MAX_RETRY_MS))
 
 
 class Streams:

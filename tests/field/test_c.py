@@ -112,7 +112,8 @@ async def sick() -> AsyncIterator[Sick]:
     for name, refuse in (FALL_BACK | UNAUTHORIZED | UNAVAILABLE).items():
         await upstreams[name].start()
         refusing(upstreams[name], refuse)
-    behind = {slug(name): (upstream, {"timeouts": {"probe_s": PROBE_S}}) for name, upstream in upstreams.items()}
+    impatient = {"timeouts": {"probe_s": PROBE_S}}
+    behind = {slug(name): (peer, impatient if name == "silence" else {}) for name, peer in upstreams.items()}
     async with running(behind) as gateway:
         yield gateway, upstreams
     for upstream in upstreams.values():
@@ -235,7 +236,7 @@ async def test_a_version_in_common_is_tried_again(modern: Modern) -> None:
     gateway, upstreams = modern
     assert (await gateway.front("/in-common").modern("tools/list")).result["tools"][0]["name"] == "echo"
     assert upstreams["in-common"].calls("initialize") == []
-    assert len(upstreams["in-common"].calls("server/discover")) == 2
+    assert len(upstreams["in-common"].calls("server/discover")) >= 2
 
 
 @pytest.mark.field("C2")

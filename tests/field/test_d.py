@@ -76,7 +76,7 @@ Ruled = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ruled() -> AsyncIterator[Ruled]:
-    """Three routes, `/legacy`, `/modern` and `/verified`, each with one upstream for `safe_*` tools and one for others."""
+    """Routes `/legacy`, `/modern` and `/verified`, each with an upstream for `safe_*` tools and one for all others."""
     upstreams: dict[str, LegacyUpstream | ModernUpstream] = {}
     for name in ("legacy", "modern", "verified"):
         kind = LegacyUpstream if name == "legacy" else ModernUpstream

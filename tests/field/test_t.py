@@ -16,13 +16,21 @@ QUICK = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0, "idle_s": 0.5}}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def quick() -> AsyncIterator[Quick]:
-    """A gateway that loses patience soon."""
-    async with (
-        LegacyUpstream() as legacy,
-        ModernUpstream() as modern,
-        running({"legacy": (legacy, QUICK), "modern": (modern, QUICK)}) as gateway,
-    ):
-        yield gateway, {"legacy": legacy, "modern": modern}
+    """A gateway before an upstream of each era, and one more with which it soon loses patience."""
+    upstreams = {
+        "legacy": LegacyUpstream(),
+        "modern": ModernUpstream(),
+        "quick-legacy": LegacyUpstream(),
+        "quick-modern": ModernUpstream(),
+    }
+    for upstream in upstreams.values():
+        await upstream.start()
+    behind = {name: (upstream, QUICK if name.startswith("quick") else {}) for name, upstream in upstreams.items()}
+    async with running(behind) as gateway:
+        yield gateway, upstreams
+    for upstream in upstreams.values():
+        await upstream.stop()
+        upstream.check()
 
 
 async def silent(call: Call) -> None:
@@ -100,10 +108,11 @@ async def test_a_call_that_may_have_been_executed_is_not_sent_again(
     quick: Quick, front_era: str, upstream_era: str, name: str
 ) -> None:
     gateway, upstreams = quick
-    upstream = upstreams[upstream_era]
+    route = f"quick-{upstream_era}" if EXECUTED[name] in (silent, silent_stream) else upstream_era
+    upstream, front = upstreams[route], gateway.front(f"/{route}")
     upstream.reset()
     upstream.on["tools/call"] = EXECUTED[name]
-    answer = await ask(gateway.front(f"/{upstream_era}"), front_era, "tools/call", {"name": "count"}, ident="t")
+    answer = await ask(front, front_era, "tools/call", {"name": "count"}, ident="t")
     assert answer.final["id"] == "t"
     assert answer.error["message"]
     if front_era == "legacy":
@@ -113,7 +122,7 @@ async def test_a_call_that_may_have_been_executed_is_not_sent_again(
         assert answer.headers.get("Retry-After") == "1"
     assert len(upstream.calls("tools/call")) == 1
     upstream.reset()
-    again = await ask(gateway.front(f"/{upstream_era}"), front_era, "tools/call", {"name": "echo"})
+    again = await ask(front, front_era, "tools/call", {"name": "echo"})
     assert "result" in again.final, "the next call finds a working upstream"
     upstream.check()
 
@@ -124,7 +133,7 @@ async def test_a_call_that_may_have_been_executed_is_not_sent_again(
 async def test_an_idle_connection_that_the_upstream_closed_costs_no_call(
     quick: Quick, front_era: str, upstream_era: str
 ) -> None:
-    """The upstream hangs up after each answer and does not say so; the gateway may take the connection for a good one."""
+    """The upstream hangs up after each answer and does not say so: the connection may be taken for a good one."""
 
     async def and_hangs_up(call: Call) -> None:
         await call.answer({"content": [], "resultType": "complete"})

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ def params_of(item: pytest.Item) -> dict[str, Any]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Brings the tests of one upstream together, so that each stage is set up once."""
-    places = [place for place, item in enumerate(items) if "upstream" in params_of(item)]
+    here = Path(__file__).parent
+    places = [n for n, item in enumerate(items) if item.path.is_relative_to(here) and "upstream" in params_of(item)]
     ours = sorted((items[place] for place in places), key=lambda item: params_of(item)["upstream"])
     for place, item in zip(places, ours, strict=True):
         items[place] = item
