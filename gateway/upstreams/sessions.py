@@ -200,12 +200,13 @@ class Sessions:
             return await self._borrow(key, call)
         key = self._free_slot(key)
         self._leased.add(key)
+        found = None
         try:
             found = await self._borrow(key, call)
-        except BaseException:
-            self._leased.discard(key)
-            raise
-        found.leased_as = key
+            found.leased_as = key
+        finally:
+            if found is None:
+                self._leased.discard(key)
         return found
 
     async def _borrow(self, key: str, call: Call) -> Shared:

@@ -162,8 +162,7 @@ async def test_an_upstream_is_promised_what_the_client_declared_and_no_more(door
         await (await front.initialize(capabilities=declared)).request("tools/call", {"name": "t"})
         await (await front.initialize()).request("tools/call", {"name": "t"})
     told = [seen.meta["io.modelcontextprotocol/clientCapabilities"] for seen in door.modern.calls("tools/call")]
-    bridged = {"extensions": {"com.example/x": {"k": 1}}}  # asks do not cross eras yet
-    assert told == [declared if front_era == "modern" else bridged, {}]
+    assert told == [declared, {}]
 
 
 @pytest.mark.field("F3")
@@ -174,7 +173,24 @@ async def test_a_legacy_upstream_is_promised_what_its_session_can_keep(door: Doo
     promised = [
         door.legacy.opened[seen.session or ""].params["capabilities"] for seen in door.legacy.calls("tools/call")
     ]
-    assert promised == [declared, {"extensions": declared["extensions"]}]
+    assert promised == [declared, declared]
+
+
+@pytest.mark.field("F3")
+@pytest.mark.parametrize("route", ["legacy", "modern"])
+async def test_no_upstream_is_promised_what_cannot_cross_the_eras(door: Door, route: str) -> None:
+    """Neither news of roots, which one era cannot tell, nor the tasks of 2025-11-25, which the other does not know."""
+    declared: Json = {"roots": {"listChanged": True}, "tasks": {"cancel": {}}, "x-unknown": {}}
+    front = door.front(route)
+    if route == "legacy":
+        await front.modern("tools/call", {"name": "t"}, capabilities=declared)
+        [seen] = door.legacy.calls("tools/call")
+        told = door.legacy.opened[seen.session or ""].params["capabilities"]
+    else:
+        await (await front.initialize(capabilities=declared)).request("tools/call", {"name": "t"})
+        [seen] = door.modern.calls("tools/call")
+        told = seen.meta["io.modelcontextprotocol/clientCapabilities"]
+    assert told == {"roots": {}}
 
 
 @pytest.mark.field("F3")

@@ -207,13 +207,47 @@ async def test_a_modern_upstream_asks_a_modern_client(door: Door, method: str, p
 
 @pytest.mark.field("U5")
 @ask_methods
-async def test_an_ask_that_cannot_be_carried_is_an_error_and_no_empty_success(
+async def test_an_ask_of_a_modern_upstream_is_put_to_a_legacy_client_and_its_result_is_the_last(
     door: Door, method: str, params: Json
 ) -> None:
-    door.modern.on[method] = plainly(ASK)
+    answered = {"who": {"action": "accept", "content": {"name": "größe", "n": 1.0}}}
+
+    async def asks(call: Call) -> Json | None:
+        if "inputResponses" in call.seen.params:
+            return {"content": [], "messages": [], "contents": [], "got": call.seen.params["inputResponses"]}
+        await plainly(ASK)(call)
+        return None
+
+    door.modern.on[method] = asks
+    session = await door.front("modern").initialize(capabilities=ELICITATION)
+    async with session.open(method, params, ident="u") as opened:
+        ask = await opened.message()
+        assert ask is not None
+        assert (ask["method"], ask["params"]) == ("elicitation/create", ASK["inputRequests"]["who"]["params"])
+        await session.reply(ask["id"], {"result": answered["who"]})
+        [final] = await opened.rest()
+    assert (final["id"], final["result"]["got"]) == ("u", answered)
+    assert "resultType" not in final["result"]
+    first, second = door.modern.calls(method)
+    assert first.id != second.id
+    assert {k: v for k, v in second.params.items() if k != "_meta"} == {
+        **params,
+        "inputResponses": answered,
+        "requestState": ASK["requestState"],
+    }
+
+
+@pytest.mark.field("U5")
+@ask_methods
+@pytest.mark.parametrize("wants", [{}, {"inputRequests": {}}, {"inputRequests": {"x": {"method": "tools/list"}}}])
+async def test_an_ask_that_says_nothing_a_client_could_answer_is_an_error_and_no_empty_success(
+    door: Door, method: str, params: Json, wants: Json
+) -> None:
+    door.modern.on[method] = plainly({"resultType": "input_required", **wants})
     answer = await ask_pair(door, ("legacy", "modern"), method, params, capabilities={"elicitation": {}})
     assert answer.status == 200
     assert answer.error["message"]
+    assert len(door.modern.calls(method)) == 1
 
 
 def after(*messages: Callable[[Call], Json | bytes], end: str = "end") -> Callable[[Call], Awaitable[None]]:
