@@ -36,6 +36,7 @@ class Exchange:
         self._asks: dict[str, asyncio.Future[Reply]] = {}
         self._task: asyncio.Task[None] | None = None
         self.ended = False
+        self.last: Event | None = None
         self.on_end: Callable[[], None] = lambda: None
 
     # what a connector writes
@@ -45,6 +46,8 @@ class Exchange:
         if self.ended:
             return
         self.ended = is_last(event)
+        if self.ended:
+            self.last = event
         self._events.append(event)
         if len(self._events) > MAX_EVENTS:
             self._dropped += 1
