@@ -38,6 +38,7 @@ class Exchange:
         self.ended = False
         self.refiltered = asyncio.Event()
         self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self.last: Event | None = None
         self.on_end: Callable[[], None] = lambda: None
 
     # what a connector writes
@@ -47,6 +48,8 @@ class Exchange:
         if self.ended:
             return
         self.ended = is_last(event)
+        if self.ended:
+            self.last = event
         self._events.append(event)
         if len(self._events) > MAX_EVENTS:
             self._dropped += 1

@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class GatewayProcess:
         self.process = process
         self.url = url
         self.log = log
+        self.admin_url = ""
+        """Where health and metrics are, if anywhere."""
 
     def front(self, path: str = "/mcp") -> Front:
         return Front(self.url + path)
@@ -48,14 +50,18 @@ class GatewayProcess:
         return self.log.read_text()
 
     @classmethod
-    async def start(cls, arguments: list[str], folder: Path, env: Mapping[str, str] | None = None) -> "GatewayProcess":
-        """Runs `python -m gateway <arguments>` and waits for its `listening on` line."""
+    async def start(
+        cls,
+        arguments: list[str],
+        folder: Path,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "gateway"),
+    ) -> "GatewayProcess":
+        """Runs `python -m gateway <arguments>`, or another command, and waits for its `listening on` line."""
         log = folder / "stderr.log"
         with log.open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "gateway",
+                *command,
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -70,7 +76,10 @@ class GatewayProcess:
                 while line := await process.stdout.readline():
                     said += line
                     if found := re.match(rb"listening on (http://\S+)", line):
-                        return cls(process, found[1].decode(), log)
+                        started = cls(process, found[1].decode(), log)
+                        if admin := re.search(rb"admin on (http://\S+)", said):
+                            started.admin_url = admin[1].decode()
+                        return started
         except TimeoutError:
             _kill(process)
         await process.wait()

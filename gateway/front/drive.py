@@ -58,7 +58,7 @@ async def drive_modern(
                 if message.last and stream.response is None and accept.json:
                     return reply.final(message, in_session=False)
                 if accept.sse:
-                    await stream.event(message.raw)
+                    await stream.message(message)
             if settling and rounds.asked:
                 asking = rounds.park(exchange, to, cursor)
                 parked = True
@@ -139,7 +139,7 @@ async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after:
             message = deliver(event, to)
             # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
             if message is not None and not (message.last and to.id is None):
-                await stream.event(message.raw, f"{exchange.id}.{cursor}")
+                await stream.message(message, f"{exchange.id}.{cursor}")
     return await stream.end()
 
 

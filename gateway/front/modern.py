@@ -9,7 +9,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from gateway.exchange import Exchange
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.drive import drive_modern
 from gateway.front.rounds import Rounds, resumed
 from gateway.front.service import Service
@@ -28,6 +28,7 @@ from policies.mcp import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
+    LISTEN,
     LOG_LEVELS,
     MAY_ASK,
     META_CLIENT_CAPABILITIES,
@@ -67,6 +68,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
     if not upstream.settings.verifies_headers or method == "server/discover":
         return None
+    noted = operation.of(request)
+    noted.method, noted.era, noted.upstream = method, "modern", upstream.name
     try:
         if (await upstream.connector("modern")).dialect.era != "modern":
             return None
@@ -115,6 +118,7 @@ async def _serve(
     upstream = service.upstream_for(
         head.route, message.method, headers.name_of(message.method, message.params), request.headers
     )
+    operation.of(request).upstream = upstream.name
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(request, head, message, upstream)
     forwarded = service.forwarded(upstream, request.headers)
@@ -138,6 +142,8 @@ async def _serve(
             return await _discover(request, head, message, upstream)
         if message.method in MAY_ASK and "requestState" in message.params:
             return await _retry(service, request, head, message)
+    if message.method == LISTEN:
+        operation.of(request).stay(service.metrics)
     exchange = Exchange(_call(service, request, head, message, forwarded))
     exchange.start(upstream.leg)
     rounds = Rounds(service, head.route, exchange.call.principal, {})
@@ -149,7 +155,7 @@ async def _retry(
 ) -> web.StreamResponse:
     """Goes on with a call that waits here for what this client was asked. The retry's own progress token and log level
     replace the earlier ones."""
-    principal = service.principal(head.route, request.headers)
+    principal = service.principal(head, request.headers)
     parked = resumed(service, head.route, principal, message.method, message.params)
     if isinstance(parked, Rejection):
         return reply.rejected(parked, message.id)
@@ -179,7 +185,7 @@ def _call(
         {k: v for k, v in meta.items() if k not in _OWN_META},
         meta[META_CLIENT_CAPABILITIES],
         info if isinstance(info, dict) else None,
-        service.principal(head.route, request.headers),
+        service.principal(head, request.headers),
         _DIALECT,
         meta.get(META_LOG_LEVEL),
         progress_token(meta) is not None,

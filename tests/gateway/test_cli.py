@@ -99,6 +99,8 @@ async def run(*arguments: str, cwd: Path | None = None) -> Done:
         ("probe http://a/ -H planted", "--header: must be 'Name: value'"),
         ("probe http://a/ -H Mcp-Name:planted", "--header: Mcp-Name: is the protocol's own"),
         ("demo --listen 8080", "--listen: must be host:port"),
+        ("keygen --client CI", "--client: must be lower-case letters, digits and inner hyphens"),
+        ("keygen --client ci --id a", "argument --id: not allowed with argument --client"),
         ("keygen --id a.b", "--id: must be 1 to 16 letters, digits, _ or -"),
     ],
 )
@@ -143,7 +145,7 @@ async def test_check_says_what_becomes_of_requests_and_shows_no_secret(tmp_path:
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "config.yaml: OK",
-        "listen 127.0.0.1:8080, health on 127.0.0.1:9090",
+        "listen 127.0.0.1:8080, health and metrics on 127.0.0.1:9090",
         "/mcp -> weather: http://127.0.0.1:9000/mcp?..., era auto",
         "mcp.example.com/fleet/mcp",
         '  method "tools/call", name prefix "tides_" -> harbour: http://harbour.example.com/mcp, era legacy',
