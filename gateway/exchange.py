@@ -13,15 +13,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from policies import jsonrpc
 from policies.delivery import Addressee
 from policies.errors import Fault, GatewayFault
-from policies.exchange import Ask, Call, Cancelled, Event, Fail, Reply, Withdraw, is_last
+from policies.exchange import Ask, Call, Cancelled, Event, Fail, Notify, Reply, Withdraw, is_last
 from policies.mcp import INTERNAL_ERROR, Json
 
 log = logging.getLogger(__name__)
 
 MAX_EVENTS = 10_000
 """Events kept for one exchange: a chatty tool sends hundreds, and a client that lags further loses the oldest."""
+
+MAX_BYTES = 8 << 20
+"""What the notifications among them may take: the same for the few that are large. The newest event always stays."""
 
 
 class Exchange:
@@ -31,6 +35,8 @@ class Exchange:
         self.id = secrets.token_hex(8)
         self.call = call
         self._events: list[Event] = []
+        self._sizes: list[int] = []
+        self._bytes = 0
         self._dropped = 0
         self._grown = asyncio.Event()
         self._asks: dict[str, asyncio.Future[Reply]] = {}
@@ -50,10 +56,14 @@ class Exchange:
         self.ended = is_last(event)
         if self.ended:
             self.last = event
+        size = len(jsonrpc.dumps(event.params)) if isinstance(event, Notify) else 0
         self._events.append(event)
-        if len(self._events) > MAX_EVENTS:
+        self._sizes.append(size)
+        self._bytes += size
+        while len(self._events) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._events) > 1):
             self._dropped += 1
             self._events.pop(0)
+            self._bytes -= self._sizes.pop(0)
         self._grown.set()
         self._grown = asyncio.Event()  # readers that wait hold the old one
         if self.ended:
@@ -89,7 +99,7 @@ class Exchange:
     async def read(self, after: int = 0) -> list[tuple[int, Event]]:
         """The events after the cursor, numbered from 1; waits until there is one. Empty: the last one is read.
 
-        Cancel-safe. A reader that lags by more than `MAX_EVENTS` loses the oldest."""
+        Cancel-safe. A reader that lags by more than `MAX_EVENTS` or `MAX_BYTES` loses the oldest."""
         while True:
             first = max(after, self._dropped)
             found = self._events[first - self._dropped :]

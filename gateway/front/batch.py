@@ -16,6 +16,9 @@ from policies.admission import Acceptance
 from policies.delivery import Addressee, Message, deliver
 from policies.exchange import Ask
 
+_AHEAD = 16
+"""Messages that wait for a client that reads slowly; the others stay in their exchanges, which are bounded."""
+
 Started = Message | tuple[Exchange, Addressee]
 
 
@@ -25,7 +28,7 @@ async def drive_batch(
     """202 where nothing is to be answered. Elements that are not under way yet answer at once."""
     if not started:
         return reply.accepted()
-    out: asyncio.Queue[Message | None] = asyncio.Queue()
+    out: asyncio.Queue[Message | None] = asyncio.Queue(_AHEAD if accept.sse else 0)
     readers = [asyncio.create_task(_read(one, out, accept.sse)) for one in started]
     for one in started:
         if not isinstance(one, Message):
@@ -49,8 +52,8 @@ async def drive_batch(
 async def _read(one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
     """Puts the element's messages into `out`, and None at its end."""
     if isinstance(one, Message):
-        out.put_nowait(one)
-        out.put_nowait(None)
+        await out.put(one)
+        await out.put(None)
         return
     exchange, to = one
     cursor = 0
@@ -61,9 +64,9 @@ async def _read(one: Started, out: "asyncio.Queue[Message | None]", can_ask: boo
                 refuse(exchange, event)
                 continue
             message = deliver(event, to)
-            if message is not None:
-                out.put_nowait(message)
-    out.put_nowait(None)
+            if message is not None and (message.last or can_ask):  # as JSON, only the answers are sent
+                await out.put(message)
+    await out.put(None)
 
 
 async def _stream(

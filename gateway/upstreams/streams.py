@@ -148,16 +148,17 @@ class Streams:
         agreed = subscriptions.honoured(
             wanted if isinstance(wanted, dict) else {}, shared.description.capabilities, can_hear
         )
-        uris = await self._subscribe(shared, agreed.pop("resourceSubscriptions", []), call)
-        if uris:
-            agreed["resourceSubscriptions"] = uris
+        wanted_uris, uris = agreed.pop("resourceSubscriptions", []), list[str]()
 
         def heard(method: str, params: Json) -> None:
             if subscriptions.concerns(agreed, method, params):
                 exchange.emit(Notify(method, params, self.dialect))
 
-        shared.listeners.add(heard)
         try:
+            await self._subscribe(shared, wanted_uris, call, uris)
+            if uris:
+                agreed["resourceSubscriptions"] = uris
+            shared.listeners.add(heard)
             exchange.emit(Notify(ACKNOWLEDGED, {"notifications": agreed}, self.dialect))
             await shared.gone.wait()
         finally:
@@ -165,9 +166,8 @@ class Streams:
             self._spawn(self._unsubscribe(shared, uris, call))
         exchange.emit(Answer({}, self.dialect))  # a graceful end: the client listens anew
 
-    async def _subscribe(self, shared: Shared, uris: list[str], call: Call) -> list[str]:
-        """Those of `uris` that the upstream takes; counted, since others may listen to the same."""
-        taken = []
+    async def _subscribe(self, shared: Shared, uris: list[str], call: Call, taken: list[str]) -> None:
+        """Those of `uris` that the upstream takes, into `taken`; counted, since others may listen to the same."""
         for uri in uris:
             if not shared.subscribed.get(uri):
                 params = {"uri": uri}
@@ -176,7 +176,6 @@ class Streams:
                     continue
             shared.subscribed[uri] = shared.subscribed.get(uri, 0) + 1
             taken.append(uri)
-        return taken
 
     async def _unsubscribe(self, shared: Shared, uris: list[str], call: Call) -> None:
         for uri in uris:

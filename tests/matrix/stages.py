@@ -34,10 +34,6 @@ class Run:
     document: Json
     exchanges: list[Exchange]
 
-    @property
-    def era(self) -> str:
-        return "modern" if self.document["negotiated"] == VERSION["modern"] else "legacy"
-
     def answers(self) -> dict[str, list[Exchange]]:
         """The answered requests of the plan by what they ask for, what one era alone has left out."""
         found: dict[str, list[Exchange]] = {}

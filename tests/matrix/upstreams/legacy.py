@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anyio
 import uvicorn
@@ -117,13 +118,13 @@ async def progress() -> dict[str, Any]:
     return {"content": [{"type": "text", "text": "done"}]}
 
 
-LEVELS: dict[int, str] = {}
-"""The level that each session asked for, by the identity of its session object: a warning where it asked for none."""
+LEVELS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""The level that each session asked for: a warning where it asked for none, as every stateless one."""
 
 
 async def log() -> dict[str, Any]:
     context = server.request_context
-    wanted = SEVERITIES.index(LEVELS.get(id(context.session), "warning"))
+    wanted = SEVERITIES.index(LEVELS.get(context.session, "warning"))
     for entry in CATALOGUE["logs"]:
         if SEVERITIES.index(entry["level"]) >= wanted:
             await context.session.send_log_message(
@@ -133,7 +134,7 @@ async def log() -> dict[str, Any]:
 
 
 def set_level(request: types.SetLevelRequest) -> dict[str, Any]:
-    LEVELS[id(server.request_context.session)] = request.params.level
+    LEVELS[server.request_context.session] = request.params.level
     return {}
 
 
