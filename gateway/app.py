@@ -1,6 +1,7 @@
 """The composition root: builds every part from one configuration, runs until told to stop, takes it all down again."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import sys
@@ -38,6 +39,10 @@ log = logging.getLogger(__name__)
 _SILENT = logging.getLogger("gateway.front.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 """What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
+
+
+_CUT_S = 0.01
+"""How long what is cut off is waited for, by aiohttp, to which 0 means for ever."""
 
 
 class CannotListen(Exception):
@@ -104,15 +109,24 @@ class Gateway:
         for listener in self._listeners:
             listener.stop()
         self.service.exchanges.end_streams()
-        await self._mcp.shutdown(self.service.settings.grace_s)
+        for connection in self._mcp.connections:
+            connection.close()  # at once, or after the request that is under way on it
+        grace_s = self.service.settings.grace_s
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):  # aiohttp's own strikes twice, and never where it is 0
+                await self._mcp.shutdown(None)
 
     async def stop(self) -> None:
         """Ends what is left and lets go of everything."""
         self._drain.begin()
         for listener in self._listeners:
             listener.stop()
-        await self._mcp.shutdown(0)
-        await self._status.shutdown(0)
+        transports = [connection.transport for connection in self._mcp.connections]
+        await self._mcp.shutdown(_CUT_S)
+        for transport in transports:
+            if transport is not None:
+                transport.abort()  # closing waits for a client that does not read
+        await self._status.shutdown(_CUT_S)
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.upstreams.close()

@@ -5,6 +5,7 @@ files but the tables it is given.
 """
 
 import ast
+import gc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,15 @@ IMPURE = frozenset(
 """What `policies` never imports: the world outside, the clock and chance."""
 MAX_LINES = 600
 BROAD = frozenset({"Exception", "BaseException"})
+
+
+def _parsed(text: str) -> ast.Module:
+    """The tree of a source. CPython 3.11 fails in it where a finalizer runs meanwhile (its issue 106905)."""
+    gc.disable()
+    try:
+        return ast.parse(text)
+    finally:
+        gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ def _modules(root: Path, packages: tuple[str, ...]) -> Iterator[Module]:
     for package in packages:
         for file in sorted((root / package).rglob("*.py")):
             text = file.read_text()
-            module = Module(file.relative_to(root).as_posix(), ast.parse(text), len(text.splitlines()))
+            module = Module(file.relative_to(root).as_posix(), _parsed(text), len(text.splitlines()))
             module.imports = list(_imports(module.tree, module.path))
             yield module
 

@@ -41,6 +41,11 @@ DESCRIPTION_TTL_S = 60.0
 """How old a description may be before it is fetched again; the old one is served meanwhile."""
 
 
+FAREWELL_S = 2.0
+"""How long upstreams are told, at the end, of calls called off and sessions ended: a courtesy, which the healthy take
+in milliseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Eras:
     """`legacy` is None where nobody has asked yet: only a legacy client makes the gateway ask a modern upstream."""
@@ -261,7 +266,11 @@ class Upstreams:
     async def close(self) -> None:
         for task in tuple(self._shared.background):
             task.cancel()
-        await asyncio.gather(*(upstream.close() for upstream in self))
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await asyncio.gather(*(upstream.close() for upstream in self))
+        except TimeoutError:
+            log.info("not every upstream has taken the end of its sessions")
         await self._shared.http.close()
 
     async def _warm(self, upstream: Upstream) -> None:
