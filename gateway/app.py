@@ -1,7 +1,6 @@
 """The composition root: builds every part from one configuration, runs until told to stop, takes it all down again."""
 
 import asyncio
-import ipaddress
 import logging
 import secrets
 import sys
@@ -55,7 +54,7 @@ class Gateway:
             self._ring(settings),
             Upstreams(settings, self._store),
             Exchanges(settings.streams.resume_ttl_s),
-            _is_loopback(settings.listen.host),
+            settings.listen.is_loopback,
             self._drain,
         )
         # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
@@ -144,12 +143,3 @@ async def _run(settings: Settings, source: Path | None, load: Callable[[], Setti
             reloading.cancel()
         await gateway.stop()
     return 0
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

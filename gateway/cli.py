@@ -7,6 +7,7 @@ What the commands do lives elsewhere: this module reads arguments, calls, and tu
 import argparse
 import asyncio
 import base64
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -132,6 +133,8 @@ def _seconds(text: str) -> float:
 
 
 def _keygen(options: argparse.Namespace) -> int:
+    if options.client is not None:
+        return _client_key(options.client)
     key = base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip("=")
     text = f"{options.id or f'k{datetime.now(UTC):%Y%m%d}'}:{key}"
     try:
@@ -139,6 +142,17 @@ def _keygen(options: argparse.Namespace) -> int:
     except ValueError:
         raise UsageError("--id: must be 1 to 16 letters, digits, _ or -") from None
     print(text)
+    return exit_codes.OK
+
+
+def _client_key(name: str) -> int:
+    """A client's key, which is shown here and nowhere again, and what the file recognises it by."""
+    if not wellformed.is_name(name):
+        raise UsageError("--client: must be lower-case letters, digits and inner hyphens, at most 63 of them")
+    key = f"mfd_{base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip('=')}"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    print(f"key      {key}")
+    print(f'clients  {name}: {{keys: ["sha256:{digest}"], routes: [/mcp]}}')
     return exit_codes.OK
 
 
@@ -208,8 +222,10 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--json", action="store_true", help="print JSON")
     ask.set_defaults(run=_probe)
 
-    keygen = command("keygen", "make a sealing key for the keys of a configuration file")
-    keygen.add_argument("--id", metavar="ID", help="its id, different for each key (default: k and today's date)")
+    keygen = command("keygen", "make a sealing key for the keys of a configuration file, or a key for a client")
+    kind = keygen.add_mutually_exclusive_group()
+    kind.add_argument("--client", metavar="NAME", help="make a key for this client, and its entry under clients")
+    kind.add_argument("--id", metavar="ID", help="its id, different for each key (default: k and today's date)")
     keygen.set_defaults(run=_keygen)
 
     demo = command("demo", "run the gateway before two sample servers, show all four pairings, then serve")

@@ -11,7 +11,8 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from policies.settings import PROBLEMS, Problem, Settings, hint
+from policies.settings import Settings
+from policies.settings_base import PROBLEMS, Problem, hint
 
 Place = tuple[str | int, ...]
 

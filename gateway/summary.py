@@ -17,6 +17,10 @@ def settings_lines(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
         yield from _route_lines(route, settings)
     used = {name for route in settings.routes for _, name in route.references()}
+    for name, client in settings.clients.items():
+        yield f"client {name}: {', '.join(client.routes)}"
+    if not settings.clients and not settings.listen.is_loopback:
+        yield "note: clients: none, so that whoever reaches listen may call; see: mcp-front-door keygen --client"
     for name in settings.upstreams:
         if name not in used:
             yield f"note: upstreams.{name}: no route leads to it"
@@ -55,9 +59,9 @@ def probe_json(report: ProbeReport) -> str:
 
 def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
     if route.upstream is not None:
-        yield f"{route.host or ''}{route.path} -> {_upstream(route.upstream, settings)}"
+        yield f"{route.address} -> {_upstream(route.upstream, settings)}"
         return
-    yield f"{route.host or ''}{route.path}"
+    yield route.address
     for rule in route.rules:
         yield f"  {_conditions(rule)} -> {_upstream(rule.upstream, settings)}"
     yield f"  everything else -> {_upstream(route.fallback, settings)}"

@@ -39,11 +39,12 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An admitted request head: its route, and what the caller can read."""
+    """An admitted request head: its route, what the caller can read, and the client whose key came with it, if any."""
 
     route: Route
     accept: Acceptance
     version: str | None
+    client: str | None = None
 
 
 def admit_head(

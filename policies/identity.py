@@ -1,20 +1,81 @@
-"""Who calls. Without authentication at the gateway, callers are told apart by the credentials that go upstream.
+"""Who calls: the client whose key came with the request, and the principal that sessions and memory are bound to.
 
-The principal keys sessions, shared upstream sessions and what is remembered per caller; it is a digest, so that no
-credential is kept or shown.
+Specification: 2026-07-28 basic/authorization (bearer tokens in the header alone), RFC 6750, RFC 9110 section 11. Keys
+are 256 random bits, so one round of SHA-256 is all that recognising them takes: nothing is there to be guessed, and a
+slow hash would cost every request more than the rest of its way. The principal keys sessions, shared upstream sessions
+and what is remembered per caller; it is a digest or a configured name, so that no credential is kept or shown.
 """
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from policies.errors import Rejection
 from policies.jsonrpc import dumps
+from policies.mcp import INVALID_REQUEST
+from policies.settings import Route, Settings
 
 ANONYMOUS = "anonymous"
 
+_MISSING = Rejection(
+    INVALID_REQUEST,
+    "a key is needed here: Authorization: Bearer KEY",
+    http=401,
+    headers=(("WWW-Authenticate", 'Bearer realm="mcp"'),),
+)
+_UNKNOWN = Rejection(
+    INVALID_REQUEST,
+    "this key is not known here",
+    http=401,
+    headers=(("WWW-Authenticate", 'Bearer realm="mcp", error="invalid_token"'),),
+)
+_FOREIGN = Rejection(INVALID_REQUEST, "this key is not for this endpoint", http=403)
+"""No challenge: `insufficient_scope` makes clients log in again for more, which nobody here grants."""
 
-def principal(credentials: Sequence[tuple[str, str]]) -> str:
-    """The name of a caller: one for each set of header values that are passed on, `anonymous` where there is none."""
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The configured clients, ready to recognise their keys."""
+
+    _by_digest: dict[str, str]
+    _routes: dict[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Clients":
+        return cls(
+            {digest.removeprefix("sha256:"): name for name, known in settings.clients.items() for digest in known.keys},
+            {name: frozenset(known.routes) for name, known in settings.clients.items()},
+        )
+
+    def identify(self, route: Route, lines: Sequence[str]) -> str | Rejection | None:
+        """The client whose key stands in these `Authorization` lines, None for an anonymous caller who may be one.
+
+        A route that serves anonymous callers takes any credential that is no key of its clients for none."""
+        if not self._routes:
+            return None
+        name = self.owner(lines[0]) if len(lines) == 1 else None
+        if name is not None and route.address in self._routes[name]:
+            return name
+        if route.anonymous:
+            return None
+        if name is not None:
+            return _FOREIGN
+        return _UNKNOWN if lines else _MISSING
+
+    def owner(self, authorization: str) -> str | None:
+        """Whose key this `Authorization` value holds."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        digest = hashlib.sha256(token.strip().encode(errors="surrogateescape")).hexdigest()
+        return self._by_digest.get(digest)  # how long it takes tells of digests at most, which lead to no key
+
+
+def principal(credentials: Sequence[tuple[str, str]], client: str | None = None) -> str:
+    """The name of a caller: one for each client and each set of header values that are passed on, `anonymous` where
+    there is neither."""
     if not credentials:
-        return ANONYMOUS
+        return ANONYMOUS if client is None else f"client:{client}"
     known = sorted({(name.lower(), value) for name, value in credentials})
-    return hashlib.sha256(dumps([list(pair) for pair in known])).hexdigest()
+    digest = hashlib.sha256(dumps([list(pair) for pair in known])).hexdigest()
+    return digest if client is None else f"client:{client}:{digest}"

@@ -6,12 +6,10 @@ nor the environment: `gateway/config.py` does that and words the errors; what th
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     SecretStr,
@@ -20,29 +18,19 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema
 
 from policies import wellformed
+from policies.settings_base import Model as _Model
+from policies.settings_base import Problem, hint
+from policies.settings_base import refuse as _raise
+from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 
-Problem = tuple[tuple[str | int, ...], str]
-"""Where in the settings something is wrong, and one sentence that says what and how to mend it."""
-
-PROBLEMS: Final = "settings_problems"
-"""The type of the pydantic error whose context holds `problems`, a list of `Problem`: several faults found at once."""
-
-UpstreamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$")]
+UpstreamName = Annotated[str, StringConstraints(pattern=wellformed.NAME)]
+ClientName = UpstreamName
 HeaderName = Annotated[str, AfterValidator(wellformed.header_name)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 """A time-out: more than nothing, at most a day, beyond which a forgotten request is better ended than kept."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        hide_input_in_errors=True,
-    )
 
 
 class Listen(_Model):
@@ -69,6 +57,11 @@ class Listen(_Model):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return wellformed.is_loopback(self.host)
 
 
 class Timeouts(_Model):
@@ -243,6 +236,9 @@ class Route(_Model):
     """Ordered rules; the first that matches takes the request."""
     default: str | None = None
     """The upstream for requests that no rule takes; those that carry no name (lists, `initialize`) go here too."""
+    anonymous: bool = False
+    """Whether callers without a key are served too. Matters where there are `clients`: then every other route wants the
+    key of a client that lists it."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -254,6 +250,11 @@ class Route(_Model):
         if self.upstream is None and not self.rules:
             raise ValueError("has a default and no rules; write it as upstream")
         return self
+
+    @property
+    def address(self) -> str:
+        """What names this route: `/mcp`, or with its host `mcp.example.com/mcp`."""
+        return f"{self.host or ''}{self.path}"
 
     @property
     def fallback(self) -> str:
@@ -303,6 +304,15 @@ class Streams(_Model):
     missed. From 0 (not at all) to 86400."""
 
 
+class Log(_Model):
+    """The log, on standard error. No line holds a token, an argument, a result, or the name of a tool or resource."""
+
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    """The least that is written. `info` has a line for each request: method, route, upstream, status, duration."""
+    format: Literal["text", "json"] = "text"
+    """Lines to read, or one JSON object a line for programs."""
+
+
 class Settings(_Model):
     """The whole configuration file."""
 
@@ -310,7 +320,11 @@ class Settings(_Model):
     """Where MCP clients connect, `host:port`; port 0 lets the system choose. An IPv6 address stands in brackets, and in
     YAML then in quotes."""
     admin: Listen | None = None
-    """Where health is served (`/healthz`), `host:port`; nowhere if absent. Not for the public."""
+    """Where health (`/healthz`, `/readyz`) and metrics (`/metrics`) are served, `host:port`; nowhere if absent. Not for
+    the public."""
+    admin_token: SecretStr | None = None
+    """What `admin` asks for as `Authorization: Bearer TOKEN` on everything it serves but `/healthz` and `/readyz`, 16
+    characters or more. Required where `admin` is not a loopback address."""
     keys: tuple[SecretStr, ...] = ()
     """Keys that seal session ids and other tokens, `ID:BASE64URL` with 32 bytes each, made by `mcp-front-door keygen`.
     The first seals; the others only open what they sealed before, so that keys can be changed. At most 8. Without any,
@@ -322,12 +336,24 @@ class Settings(_Model):
     grace_s: float = Field(default=25.0, ge=0, le=3600, allow_inf_nan=False)
     """How long, in seconds, calls under way may go on after SIGTERM; then they are cut off. From 0 to 3600; Kubernetes
     kills after 30 unless told otherwise."""
+    clients: Mapping[ClientName, Client] = {}
+    """Who may call, by name. With none, every route is open to whoever reaches `listen`; with one, each route wants a
+    key, unless it says `anonymous`."""
     limits: Limits = Limits()
     """Bounds on what one peer can make the gateway hold."""
     sessions: Sessions = Sessions()
     """Sessions of legacy clients."""
     streams: Streams = Streams()
     """Long-lived response streams."""
+    log: Log = Log()
+    """The log, on standard error."""
+
+    @field_validator("admin_token", mode="after")
+    @classmethod
+    def _admin_token(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None:
+            wellformed.bearer_token(token.get_secret_value())
+        return token
 
     @field_validator("keys", mode="after")
     @classmethod
@@ -373,25 +399,29 @@ class Settings(_Model):
         _raise(problems)
         return routes
 
+    @field_validator("clients", mode="after")
+    @classmethod
+    def _clients(cls, clients: Mapping[str, Client], info: ValidationInfo) -> Mapping[str, Client]:
+        routes = info.data.get("routes")  # absent where they are faulty themselves
+        _raise(list(judge_clients(clients, None if routes is None else [route.address for route in routes])))
+        return clients
+
     @model_validator(mode="after")
     def _fit(self) -> Self:
+        problems: list[Problem] = []
         if self.admin is not None and self.admin == self.listen and self.admin.port != 0:
-            _raise([(("admin",), "is the address that clients connect to; choose another port")])
+            problems.append((("admin",), "is the address that clients connect to; choose another port"))
+        if self.admin is not None and not self.admin.is_loopback and self.admin_token is None:
+            why = "is missing; admin is open to other machines: set a token, or listen on 127.0.0.1"
+            problems.append((("admin_token",), why))
+        problems += judge_routes(self.clients, [(route.address, route.anonymous) for route in self.routes])
+        behind = [(route.address, name) for route in self.routes for _, name in route.references()]
+        forwarded = {name: upstream.forward_headers for name, upstream in self.upstreams.items()}
+        problems += judge_forwarding(self.clients, behind, forwarded)
+        _raise(problems)
         return self
 
     @property
     def sealing_keys(self) -> tuple[tuple[str, bytes], ...]:
         """`keys` in the clear, as ids and 32 bytes each; empty where an ephemeral one is wanted."""
         return tuple(wellformed.sealing_key(key.get_secret_value()) for key in self.keys)
-
-
-def hint(name: str, known: list[str]) -> str:
-    """What `name` may have been meant to be."""
-    near = wellformed.nearest(name, known)
-    return f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}"
-
-
-def _raise(problems: list[Problem]) -> None:
-    if problems:
-        text = "; ".join(f"{'.'.join(map(str, place))}: {message}" for place, message in problems)
-        raise PydanticCustomError(PROBLEMS, "{text}", {"text": text, "problems": problems})

@@ -35,6 +35,12 @@ _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PATH: Final = re.compile(r"/|(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]+)+/?")
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
+NAME: Final = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
+"""What upstreams and clients are called; a plain part of log lines and metrics."""
+
+_NAME: Final = re.compile(NAME)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,16}")
 
 
@@ -82,6 +88,21 @@ def host_port(text: str) -> tuple[str, int]:
     if host == "*":
         raise ValueError('must name an address; write "0.0.0.0" for every IPv4 address, "[::]" for IPv6 as well')
     return host_name(host).strip("[]"), int(port)
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name an upstream or a client."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on, as `host_port` gives it, is reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def path(text: str) -> str:
@@ -160,3 +181,20 @@ def sealing_key(text: str) -> tuple[str, bytes]:
     if len(key) != KEY_BYTES:
         raise ValueError(f"holds {len(key)} bytes where {KEY_BYTES} are needed; {hint}")
     return key_id, key
+
+
+def key_digest(text: str) -> str:
+    """`sha256:` and 64 hex digits, in lower case: what a client's key is recognised by."""
+    folded = text.lower()
+    if not _DIGEST.fullmatch(folded):
+        raise ValueError(
+            "must be sha256: and 64 hex digits; make a key and its digest with: mcp-front-door keygen --client NAME"
+        )
+    return folded
+
+
+def bearer_token(text: str) -> str:
+    """A token that may be sent as `Authorization: Bearer` (RFC 6750, section 2.1), too long to be guessed."""
+    if not _BEARER.fullmatch(text):
+        raise ValueError("must be 16 or more of letters, digits and -._~+/ with = at its end alone")
+    return text

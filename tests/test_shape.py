@@ -14,7 +14,7 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed",
+            1: "mcp errors wellformed settings_base settings_clients",
             2: "jsonrpc sse settings sealing exchange session",
             3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions",
             4: "admission delivery",

@@ -76,7 +76,7 @@ async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> Fr
     token = request.headers.get(HEADER_SESSION)
     if token is None:
         return Rejection(INVALID_REQUEST, f"{HEADER_SESSION} is missing; start with initialize", http=400)
-    found = await service.session(head.route, token, service.principal(head.route, request.headers))
+    found = await service.session(head.route, token, service.principal(head, request.headers))
     return legacy_version(head.version) or found
 
 
@@ -177,7 +177,7 @@ async def _open(
         version,
         session.bounded_info(info),
         declared,
-        service.principal(head.route, request.headers),
+        service.principal(head, request.headers),
         now_s,
         now_s + service.settings.sessions.ttl_s,
     )

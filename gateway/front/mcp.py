@@ -41,6 +41,9 @@ class Mcp:
         )
         if isinstance(head, Rejection):
             return reply.rejected(head)
+        head = service.identify(head, request.headers)
+        if isinstance(head, Rejection):
+            return reply.rejected(head)
         if request.method == "GET":
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":

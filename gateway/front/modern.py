@@ -155,7 +155,7 @@ def _call(
         {k: v for k, v in meta.items() if k not in _OWN_META},
         meta[META_CLIENT_CAPABILITIES],
         info if isinstance(info, dict) else None,
-        service.principal(head.route, request.headers),
+        service.principal(head, request.headers),
         _DIALECT,
         meta.get(META_LOG_LEVEL),
         progress_token(meta) is not None,

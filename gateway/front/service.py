@@ -10,6 +10,7 @@ from gateway.exchange import Exchanges
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import identity, routing, session
+from policies.admission import Head
 from policies.errors import Rejection
 from policies.exchange import FrontSession
 from policies.headers import Headers, param_of
@@ -29,7 +30,11 @@ class Service:
     exchanges: Exchanges
     loopback_only: bool
     drain: Drain
+    clients: identity.Clients = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clients = identity.Clients.of(self.settings)
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
@@ -45,13 +50,26 @@ class Service:
         return self.upstreams[routing.choose_upstream(route, method, name, param) or route.fallback]
 
     def forwarded(self, upstream: Upstream, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """The caller's headers that this upstream is configured to get."""
-        return tuple((n, headers[n]) for n in upstream.settings.forward_headers if n in headers)
+        """The caller's headers that this upstream is configured to get; a key of ours is never one of them."""
+        return tuple(
+            (n, headers[n]) for n in upstream.settings.forward_headers if n in headers and self._goes(n, headers)
+        )
 
-    def principal(self, route: Route, headers: Mapping[str, str]) -> str:
-        """Who calls: told apart by what goes upstream on the caller's behalf."""
-        names = [n for reference in route.references() for n in self._forwarding(reference[1])]
-        return identity.principal([(name, headers[name]) for name in names if name in headers])
+    def identify(self, head: Head, headers: Headers) -> Head | Rejection:
+        """Rung 5, identity: the head with the client whose key this is, before anything about sessions is looked at."""
+        client = self.clients.identify(head.route, headers.getall("Authorization", ()))
+        if isinstance(client, Rejection):
+            return client
+        return head if client is None else replace(head, client=client)
+
+    def principal(self, head: Head, headers: Mapping[str, str]) -> str:
+        """Who calls: told apart by whose key it is, and by what goes upstream on the caller's behalf."""
+        names = [n for reference in head.route.references() for n in self._forwarding(reference[1])]
+        sent = [(name, headers[name]) for name in names if name in headers and self._goes(name, headers)]
+        return identity.principal(sent, head.client)
+
+    def _goes(self, name: str, headers: Mapping[str, str]) -> bool:
+        return name.lower() != "authorization" or self.clients.owner(headers[name]) is None
 
     def _forwarding(self, upstream: str) -> Sequence[str]:
         return self.upstreams[upstream].settings.forward_headers

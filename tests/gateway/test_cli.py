@@ -99,6 +99,8 @@ async def run(*arguments: str, cwd: Path | None = None) -> Done:
         ("probe http://a/ -H planted", "--header: must be 'Name: value'"),
         ("probe http://a/ -H Mcp-Name:planted", "--header: Mcp-Name: is the protocol's own"),
         ("demo --listen 8080", "--listen: must be host:port"),
+        ("keygen --client CI", "--client: must be lower-case letters, digits and inner hyphens"),
+        ("keygen --client ci --id a", "argument --id: not allowed with argument --client"),
         ("keygen --id a.b", "--id: must be 1 to 16 letters, digits, _ or -"),
     ],
 )

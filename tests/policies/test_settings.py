@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from policies.settings import PROBLEMS, Listen, Match, Settings
+from policies.settings import Listen, Match, Settings
+from policies.settings_base import PROBLEMS
 
 KEY = "k1:" + base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 OTHER_KEY = "k2:" + base64.urlsafe_b64encode(bytes(32)).decode()

@@ -13,7 +13,10 @@ from gateway.exit_codes import MEANINGS
 from policies.settings import Settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-MODELS: Final = ("Settings", "Upstream", "Timeouts", "Route", "Rule", "Match", "Limits", "Sessions", "Streams")
+MODELS: Final = (
+    *("Settings", "Upstream", "Timeouts", "Route", "Rule", "Match", "Client"),
+    *("Limits", "Sessions", "Streams", "Log"),
+)
 TITLES: Final = {
     "Settings": "The file",
     "Upstream": "`upstreams.NAME`",
@@ -21,9 +24,11 @@ TITLES: Final = {
     "Route": "`routes[]`",
     "Rule": "`routes[].rules[]`",
     "Match": "A match: `method`, `name` and each of `params`",
+    "Client": "`clients.NAME`",
     "Limits": "`limits`",
     "Sessions": "`sessions`",
     "Streams": "`streams`",
+    "Log": "`log`",
 }
 
 
