@@ -16,6 +16,8 @@ from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
 from gateway.front.status import Status
+from gateway.logs import configure
+from gateway.metrics import Metrics
 from gateway.reload import Reloader
 from gateway.signals import Signals
 from gateway.stores.memory import MemoryStore
@@ -48,30 +50,39 @@ class Gateway:
         self._store = MemoryStore()
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
+        metrics = Metrics()
         self.service = Service(
             settings,
             self._store,
             self._ring(settings),
-            Upstreams(settings, self._store),
+            Upstreams(settings, self._store, metrics),
             Exchanges(settings.streams.resume_ttl_s),
             settings.listen.is_loopback,
             self._drain,
+            metrics,
         )
         # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
         mcp = Mcp(lambda: self.service)
         self._mcp = web.Server(mcp.handle, handler_cancellation=True, access_log=None, logger=_SILENT)
-        self._status = web.Server(Status(self._drain).handle, access_log=None, logger=_SILENT)
+        self._status = web.Server(Status(lambda: self.service).handle, access_log=None, logger=_SILENT)
         self._listeners: list[Listener] = []
+        metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
+            "Sessions at upstreams that callers without one of their own share.",
+            lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
+        )
+        metrics.gauges["mcp_front_door_exchanges_kept"] = (
+            "Calls and streams of sessions that run or can be resumed.",
+            lambda: len(self.service.exchanges),
+        )
 
-    async def start(self) -> str:
-        """Listens, and starts to find out about the upstreams. Returns the public base URL."""
+    async def start(self) -> tuple[str, str | None]:
+        """Listens, and starts to find out about the upstreams. Returns the public base URL, and that of the admin
+        listener, if there is one."""
         settings = self.service.settings
-        listener = await self._listen(settings.listen, self._mcp)
-        if settings.admin is not None:
-            await self._listen(settings.admin, self._status)
+        url = await self._listen(settings.listen, self._mcp)
+        admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
-        host = settings.listen.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{listener.port}"
+        return url, admin
 
     async def apply(self, settings: Settings) -> None:
         """Puts another configuration into service, for the requests that come from now on.
@@ -82,6 +93,7 @@ class Gateway:
         if fixed:
             raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
         self.service = self.service.evolve(settings, self._ring(settings))
+        configure(settings.log.level, settings.log.format)
         self.service.upstreams.warm()
 
     async def drain(self) -> None:
@@ -107,20 +119,21 @@ class Gateway:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
         return KeyRing(settings.sealing_keys) if settings.keys else self._ephemeral
 
-    async def _listen(self, at: Listen, server: web.Server) -> Listener:
+    async def _listen(self, at: Listen, server: web.Server) -> str:
         listener = Listener(at.host, at.port, server)
         try:
             await listener.start()
         except OSError as error:
             raise CannotListen(f"cannot listen on {at}: {error.strerror or error}") from error
         self._listeners.append(listener)
-        return listener
+        return f"http://{f'[{at.host}]' if ':' in at.host else at.host}:{listener.port}"
 
 
 def run(settings: Settings, source: Path | None = None, load: Callable[[], Settings] | None = None) -> int:
     """Serves until SIGTERM or SIGINT; the exit code. Raises `CannotListen`.
 
     `source` and `load`: the file that the settings came from, and how it is read again when it changes."""
+    configure(settings.log.level, settings.log.format)
     with asyncio.Runner(loop_factory=LOOP) as runner:
         return runner.run(_run(settings, source, load))
 
@@ -130,11 +143,13 @@ async def _run(settings: Settings, source: Path | None, load: Callable[[], Setti
     stopping = Signals()
     reloading: asyncio.Task[None] | None = None
     try:
-        url = await gateway.start()
+        url, admin = await gateway.start()
         if source is not None and load is not None:
             reloader = Reloader(source, load, gateway.apply)
             reloading = asyncio.create_task(reloader.run(), name="reload")
             stopping.on_hangup(reloader.ask)
+        if admin is not None:
+            print(f"admin on {admin}", flush=True)
         print(f"listening on {url}", flush=True)
         await stopping.first()
         await stopping.unless_second(gateway.drain())

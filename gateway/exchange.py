@@ -42,6 +42,7 @@ class Exchange:
         self._asks: dict[str, asyncio.Future[Reply]] = {}
         self._task: asyncio.Task[None] | None = None
         self.ended = False
+        self.last: Event | None = None
         self.on_end: Callable[[], None] = lambda: None
 
     # what a connector writes
@@ -51,6 +52,8 @@ class Exchange:
         if self.ended:
             return
         self.ended = is_last(event)
+        if self.ended:
+            self.last = event
         size = len(jsonrpc.dumps(event.params)) if isinstance(event, Notify) else 0
         self._events.append(event)
         self._sizes.append(size)

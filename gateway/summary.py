@@ -13,7 +13,7 @@ from policies.settings import Match, Route, Rule, Settings
 
 def settings_lines(settings: Settings) -> Iterator[str]:
     """Where it listens, which requests go where, and what an operator may not have meant."""
-    yield f"listen {settings.listen}" + (f", health on {settings.admin}" if settings.admin else "")
+    yield f"listen {settings.listen}" + (f", health and metrics on {settings.admin}" if settings.admin else "")
     for route in settings.routes:
         yield from _route_lines(route, settings)
     used = {name for route in settings.routes for _, name in route.references()}

@@ -38,11 +38,13 @@ class Addressee:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One JSON-RPC message for the client. `rejection` is set where the message is an error response."""
+    """One JSON-RPC message for the client. `rejection` is set where the message is an error response, `tool_error`
+    where it is a tool's result that says it failed."""
 
     raw: bytes
     last: bool = False
     rejection: Rejection | None = None
+    tool_error: bool = False
 
 
 def deliver(event: Event, to: Addressee) -> Message | None:
@@ -92,7 +94,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
     if to.method == LISTEN and to.dialect.era == "modern":
         result = _with_meta(result, META_SUBSCRIPTION_ID, to.id)
     assert to.id is not None  # a stream that no request opened has no answer
-    return Message(jsonrpc.response(to.id, result), last=True)
+    return Message(jsonrpc.response(to.id, result), last=True, tool_error=result.get("isError") is True)
 
 
 def _failure(event: Fail, to: Addressee) -> Message:

@@ -21,6 +21,10 @@ class _Error(msgspec.Struct):
     message: str
 
 
+class _Result(msgspec.Struct):
+    isError: Any = None  # noqa: N815
+
+
 class _Answer(msgspec.Struct):
     id: Any = msgspec.UNSET
     method: str | msgspec.UnsetType = msgspec.UNSET
@@ -46,9 +50,11 @@ class _Asked(_Named):
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_IS_ERROR = re.compile(rb'"isError"')
 _STAND_IN = rb"\\u0058"
 
 _answer = msgspec.json.Decoder(_Answer)
+_result = msgspec.json.Decoder(_Result)
 _asked = msgspec.json.Decoder(_Asked)
 _named = msgspec.json.Decoder(_Named)
 
@@ -61,6 +67,8 @@ class Splice:
         self._as_read = asked.id
         is_id = isinstance(asked.id, str | int) and not isinstance(asked.id, bool)
         self.id = readable_id(raw) if is_id and _SURROGATE.search(raw) else asked.id if is_id else None
+        self.error: int | Literal["tool_error", ""] = ""
+        """How the last message says it went: a code, that a tool failed, or nothing of the kind."""
         self._token: Any = None
         if isinstance(asked, _Asked) and isinstance(asked.params, _AskedParams):
             self._token = asked.params.meta.progressToken if isinstance(asked.params.meta, _Meta) else None
@@ -83,12 +91,14 @@ class Splice:
 
     def _is_response(self, message: _Answer) -> bool:
         if isinstance(message.error, _Error):
+            self.error = message.error.code
             return message.id in (msgspec.UNSET, None) or _same(message.id, self._as_read)
-        return (
-            isinstance(message.result, msgspec.Raw)
-            and memoryview(message.result)[0] == ord("{")
-            and _same(message.id, self._as_read)
-        )
+        if not isinstance(message.result, msgspec.Raw) or not _same(message.id, self._as_read):
+            return False
+        result = memoryview(message.result)
+        if _IS_ERROR.search(result):  # most results lack it
+            self.error = "tool_error" if (_read(_result, bytes(result)) or _Result()).isError is True else ""
+        return result[0] == ord("{")
 
 
 T = TypeVar("T")

@@ -40,6 +40,8 @@ class GatewayProcess:
         self.process = process
         self.url = url
         self.log = log
+        self.admin_url = ""
+        """Where health and metrics are, if anywhere."""
 
     def front(self, path: str = "/mcp") -> Front:
         return Front(self.url + path)
@@ -70,7 +72,10 @@ class GatewayProcess:
                 while line := await process.stdout.readline():
                     said += line
                     if found := re.match(rb"listening on (http://\S+)", line):
-                        return cls(process, found[1].decode(), log)
+                        started = cls(process, found[1].decode(), log)
+                        if admin := re.search(rb"admin on (http://\S+)", said):
+                            started.admin_url = admin[1].decode()
+                        return started
         except TimeoutError:
             _kill(process)
         await process.wait()

@@ -17,14 +17,16 @@ FLOORS = {
             1: "mcp errors wellformed settings_base settings_clients",
             2: "jsonrpc sse settings sealing exchange session",
             3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions",
-            4: "admission delivery",
+            4: "admission delivery metrics",
         },
         "gateway": {
-            1: "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory",
+            1: "logs metrics "
+            "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory",
             2: "exchange",
             3: "upstreams/base upstreams/wire upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "summary front/service front/reply front/drive front/batch front/splice front/modern front/legacy "
+            4: "front/operation "
+            "summary front/service front/reply front/drive front/batch front/splice front/modern front/legacy "
             "front/mcp front/status front/port",
             5: "reload app",
             6: "cli __main__",

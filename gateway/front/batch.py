@@ -79,7 +79,7 @@ async def _stream(
         if message is None:
             running -= 1
         else:
-            await stream.event(message.raw)
+            await stream.message(message)
     return await stream.end()
 
 

@@ -52,7 +52,7 @@ async def drive_modern(
                 if message.last and stream.response is None and accept.json:
                     return reply.final(message, in_session=False)
                 if accept.sse:
-                    await stream.event(message.raw)
+                    await stream.message(message)
         return await stream.end()
     except Draining:
         assert to.id is not None
@@ -130,7 +130,7 @@ async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after:
             message = deliver(event, to)
             # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
             if message is not None and not (message.last and to.id is None):
-                await stream.event(message.raw, f"{exchange.id}.{cursor}")
+                await stream.message(message, f"{exchange.id}.{cursor}")
     return await stream.end()
 
 

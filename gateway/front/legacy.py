@@ -11,7 +11,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from gateway.exchange import Exchange
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.batch import drive_batch
 from gateway.front.drive import drive_legacy, drive_standalone, resume
 from gateway.front.service import Service
@@ -77,6 +77,8 @@ async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> Fr
     if token is None:
         return Rejection(INVALID_REQUEST, f"{HEADER_SESSION} is missing; start with initialize", http=400)
     found = await service.session(head.route, token, service.principal(head, request.headers))
+    if not isinstance(found, Rejection):
+        operation.of(request).session = found.id
     return legacy_version(head.version) or found
 
 
@@ -148,6 +150,8 @@ async def _initialize(
     try:
         opened = await _open(service, request, head, message)
         token = service.seal(opened[0])
+        service.metrics.sessions_opened.add()
+        operation.of(request).session = opened[0].id
     except Fault as fault:
         return reply.rejected(fault.rejection(), message.id)
     result = Message(jsonrpc.response(message.id, opened[1]), last=True)
@@ -170,6 +174,7 @@ async def _open(
         raise _shutting_down()
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
     upstream = service.upstream_for(head.route, "initialize", None)
+    operation.of(request).upstream = upstream.name
     now_s = int(time.time())
     opened = FrontSession(
         secrets.token_hex(12),
@@ -226,6 +231,7 @@ async def start(
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
+    operation.of(request).upstream = upstream.name
     connector = await upstream.connector("legacy")
     call = call_of(service, request, upstream, owner, message.method, message.params)
     if connector.dialect.era == "modern":

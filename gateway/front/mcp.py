@@ -4,16 +4,22 @@ Specification: basic/transports of every revision. What a rung decides stands in
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
 
 from aiohttp import HttpVersion11, web
 
-from gateway.front import legacy, modern, reply
+from gateway.front import legacy, modern, operation, reply
 from gateway.front.service import Service
+from gateway.logs import fields
 from policies import jsonrpc
 from policies.admission import Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.mcp import INVALID_REQUEST, PARSE_ERROR, Era
+from policies.metrics import CANCELLED_CALL, method_label
+
+log = logging.getLogger(__name__)
 
 BODY_SILENCE_S = 30.0
 """How long a client may take from one piece of its body to the next: a phone that changes networks is back sooner."""
@@ -27,7 +33,28 @@ class Mcp:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
-        return await reply.rescue(request, self._serve)
+        noted, metrics = operation.of(request), self._current().metrics
+        began = time.perf_counter()
+        metrics.in_flight += 1
+        response: web.StreamResponse | None = None
+        try:
+            response = await reply.rescue(request, self._serve)
+            return response
+        finally:
+            noted.leave(metrics)
+            self._record(noted, response, time.perf_counter() - began)
+
+    def _record(self, noted: operation.Operation, response: web.StreamResponse | None, seconds: float) -> None:
+        """Counts a request that is over; without a response its client hung up."""
+        error = CANCELLED_CALL if response is None else response.get(reply.ERROR, noted.error)
+        method = method_label(noted.method)
+        if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
+            self._current().metrics.served.observe((noted.route, noted.era, method, error), seconds)
+        if log.isEnabledFor(logging.INFO):
+            where = {"route": noted.route, "era": noted.era, "method": method, "upstream": noted.upstream}
+            who = {"client": noted.client, "session": noted.session, "error": error}
+            status = 499 if response is None else response.status
+            log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         service = self._current()
@@ -41,10 +68,14 @@ class Mcp:
         )
         if isinstance(head, Rejection):
             return reply.rejected(head)
+        noted = operation.of(request)
+        noted.route = head.route.address
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
+        noted.client = head.client or ""
         if request.method == "GET":
+            noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
             return await legacy.delete(service, request, head)
@@ -61,7 +92,10 @@ class Mcp:
         message = jsonrpc.parse(raw, max_depth=limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
-        if self._era(request, message) == "modern" and not isinstance(message, list):
+        noted = operation.of(request)
+        noted.era = self._era(request, message)
+        noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
+        if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
         return await legacy.serve(service, request, head, message)
 

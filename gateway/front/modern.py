@@ -7,7 +7,7 @@ suite and both SDKs accept.
 from aiohttp import web
 
 from gateway.exchange import Exchange
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.drive import drive_modern
 from gateway.front.service import Service
 from gateway.front.splice import splice
@@ -25,6 +25,7 @@ from policies.mcp import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
+    LISTEN,
     LOG_LEVELS,
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
@@ -63,6 +64,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
     if not upstream.settings.verifies_headers or method == "server/discover":
         return None
+    noted = operation.of(request)
+    noted.method, noted.era, noted.upstream = method, "modern", upstream.name
     try:
         if (await upstream.connector("modern")).dialect.era != "modern":
             return None
@@ -111,6 +114,7 @@ async def _serve(
     upstream = service.upstream_for(
         head.route, message.method, headers.name_of(message.method, message.params), request.headers
     )
+    operation.of(request).upstream = upstream.name
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(request, head, message, upstream)
     forwarded = service.forwarded(upstream, request.headers)
@@ -132,6 +136,8 @@ async def _serve(
             return reply.rejected(rejection, message.id)
         if message.method == "server/discover":
             return await _discover(request, head, message, upstream)
+    if message.method == LISTEN:
+        operation.of(request).stay(service.metrics)
     exchange = Exchange(_call(service, request, head, message, forwarded))
     exchange.start(upstream.leg)
     params = {k: v for k, v in message.params.items() if k != "_meta"}

@@ -11,12 +11,14 @@ from typing import TypeVar
 
 from aiohttp import web
 
+from gateway.front import operation
 from policies import sse
 from policies.admission import Acceptance
 from policies.delivery import Message, error
 from policies.errors import Fault, Rejection
 from policies.exchange import RequestId
 from policies.mcp import INTERNAL_ERROR, INVALID_REQUEST
+from policies.metrics import CANCELLED_CALL, error_type, outcome
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,9 @@ T = TypeVar("T")
 
 _OPENED = "gateway.stream"
 """Where a request keeps the stream that answers it, once that is open: no second answer may follow it."""
+
+ERROR = web.ResponseKey("error", str)
+"""How a request went that ends with this response: an `error.type`, empty where it went well."""
 
 _STREAM_HEADERS = {
     "Content-Type": "text/event-stream",
@@ -43,29 +48,33 @@ def accepted() -> web.Response:
 
 def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.Response:
     """An error response with the status of the rejection itself."""
-    return json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
+    response = json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
+    response[ERROR] = error_type(rejection.code, rejection.http)
+    return response
 
 
 def final(message: Message, *, in_session: bool) -> web.Response:
     """The last message of an exchange as one JSON answer. In a live legacy session a JSON-RPC error is HTTP 200: some
     clients take any other status for the end of their transport. 404 means only that the session is gone."""
     rejection = message.rejection
-    if rejection is None:
-        return json(message.raw)
-    status = rejection.status
-    if in_session:
+    status = 200 if rejection is None else rejection.status
+    if in_session and rejection is not None:
         status = rejection.http if rejection.http in (401, 403, 404, 413) else 200
-    return json(message.raw, status, dict(rejection.headers))
+    response = json(message.raw, status, None if rejection is None else dict(rejection.headers))
+    response[ERROR] = outcome(message)
+    return response
 
 
 async def single(request: web.BaseRequest, message: Message, accept: Acceptance, **headers: str) -> web.StreamResponse:
     """One message that is at hand, in the form the client reads."""
     if accept.json:
         status = message.rejection.status if message.rejection is not None else 200
-        return json(message.raw, status, headers)
+        response = json(message.raw, status, headers)
+        response[ERROR] = outcome(message)
+        return response
     stream = Stream(request, 60.0)
     await stream.open(headers)
-    await stream.event(message.raw)
+    await stream.message(message)
     return await stream.end()
 
 
@@ -109,6 +118,12 @@ class Stream:
             self.response.enable_chunked_encoding()
             self._request[_OPENED] = self
             await self.response.prepare(self._request)
+
+    async def message(self, message: Message, event_id: str | None = None) -> None:
+        """Writes a message; the last one of an answer says how the request went."""
+        if message.last:
+            operation.of(self._request).end(message)
+        await self.event(message.raw, event_id)
 
     async def event(self, data: bytes, event_id: str | None = None, retry_ms: int | None = None) -> None:
         await self.raw(sse.encode(data, event="message" if data else None, id=event_id, retry_ms=retry_ms))
@@ -154,6 +169,7 @@ async def rescue(
     except Fault as fault:
         rejection = fault.rejection()
     except (ClientGone, ConnectionError):
+        operation.of(request).error = CANCELLED_CALL
         return web.Response(status=499)
     except web.HTTPException as refused:
         rejection = Rejection(INVALID_REQUEST, refused.reason, http=refused.status)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
+from gateway.metrics import Metrics
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import identity, routing, session
@@ -30,6 +31,7 @@ class Service:
     exchanges: Exchanges
     loopback_only: bool
     drain: Drain
+    metrics: Metrics
     clients: identity.Clients = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
@@ -101,3 +103,4 @@ class Service:
         """From now on the token is dead; what runs in the session is cancelled."""
         await self.store.set(f"ended:{ended.id}", b"1", max(1.0, ended.expires_s - time.time()))
         self.exchanges.end_session(ended.id)
+        self.metrics.sessions_ended.add()

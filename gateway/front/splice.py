@@ -6,13 +6,14 @@ reaches the client, even where the upstream breaks off or goes on after its answ
 upstream's response, which is the cancel.
 """
 
+import time
 from collections.abc import Awaitable
 
 from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.drain import Draining
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.service import Service
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.wire import BOTH, Reception, Waiting, within
@@ -20,6 +21,7 @@ from policies import jsonrpc
 from policies.delivery import error, farewell
 from policies.errors import UpstreamFault, UpstreamRetired
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
+from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
 
 _PASSED = frozenset({"traceparent", "tracestate"})
@@ -36,11 +38,34 @@ async def splice(
 ) -> web.StreamResponse:
     """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more is looked at than
     what its answers are held against."""
+    if method == LISTEN:
+        operation.of(request).stay(service.metrics)
+    began, went = time.perf_counter(), CANCELLED_CALL
+    try:
+        response = await _splice(service, request, raw, method, upstream, forwarded)
+        went = operation.of(request).error
+        return response
+    except UpstreamFault as fault:
+        went = error_type(fault.code, fault.http)
+        raise
+    finally:
+        upstream.measure(method, went, began)
+
+
+async def _splice(
+    service: Service,
+    request: web.BaseRequest,
+    raw: bytes,
+    method: str,
+    upstream: Upstream,
+    forwarded: tuple[tuple[str, str], ...],
+) -> web.StreamResponse:
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*forwarded, *BOTH.items()])
     listens = method == LISTEN
     total_s = None if listens else upstream.settings.timeouts.total_s
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    answer = Splice(raw)
 
     async def until_drained(work: Awaitable[bytes]) -> bytes:
         return await service.drain.unless_begun(stream.waiting(work))
@@ -49,9 +74,13 @@ async def splice(
         async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
             if reception.kind == "sse":
                 waiting = until_drained if listens else stream.waiting
-                return await _stream(reception, stream, Splice(raw), waiting, total_s)
-            async with within(total_s, upstream.name):
-                return await _json(reception, Splice(raw))
+                response = await _stream(reception, stream, answer, waiting, total_s)
+            else:
+                async with within(total_s, upstream.name):
+                    response = await _json(reception, answer)
+            if answer.error:
+                operation.of(request).error = _error(answer, reception.status)
+            return response
     except UpstreamRetired:
         if stream.response is None:
             raise
@@ -93,8 +122,12 @@ async def _stream(
             await stream.event(last)
         return await stream.end()
     if total_s is not None:  # a listener takes a stream that just ends for a lost one, and listens anew
-        await stream.event(error(fault.rejection(), splice.id).raw)
+        await stream.message(error(fault.rejection(), splice.id))
     return await stream.end()
+
+
+def _error(answer: Splice, status: int) -> str:
+    return answer.error if isinstance(answer.error, str) else error_type(answer.error, status)
 
 
 def _is_legacy(body: bytes) -> bool:

@@ -1,18 +1,42 @@
-"""The admin listener: whether the process lives, and whether it wants traffic. Never on the public listener."""
+"""The admin listener: whether the process lives, whether it wants traffic, its metrics. Never on the public listener.
+
+Health is told to anybody who reaches it, as probes carry no credentials; metrics want the admin token where one is set.
+"""
+
+import hmac
+from collections.abc import Callable
 
 from aiohttp import web
 
-from gateway.drain import Drain
+from gateway.front.service import Service
+from policies.settings import Settings
 
 
 class Status:
-    def __init__(self, drain: Drain) -> None:
-        self._drain = drain
+    def __init__(self, current: Callable[[], Service]) -> None:
+        self._current = current
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        service = self._current()
         if request.path == "/healthz":
             return web.json_response({"status": "ok"})
         if request.path == "/readyz":
-            ready = not self._drain.begun
+            ready = not service.drain.begun
             return web.json_response({"status": "ready" if ready else "draining"}, status=200 if ready else 503)
-        return web.json_response({"error": "not found; see /healthz and /readyz"}, status=404)
+        if not _admitted(service.settings, request):
+            challenge = {"WWW-Authenticate": 'Bearer realm="admin"'}
+            return web.json_response({"error": "needs the admin token"}, status=401, headers=challenge)
+        if request.path == "/metrics":
+            body, content_type = service.metrics.render(request.headers.get("Accept", ""))
+            return web.Response(body=body, headers={"Content-Type": content_type})
+        return web.json_response({"error": "not found; see /healthz, /readyz and /metrics"}, status=404)
+
+
+def _admitted(settings: Settings, request: web.BaseRequest) -> bool:
+    if settings.admin_token is None:
+        return True
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    wanted = settings.admin_token.get_secret_value()
+    return scheme.lower() == "bearer" and hmac.compare_digest(
+        token.strip().encode(errors="surrogateescape"), wanted.encode()
+    )

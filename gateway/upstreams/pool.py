@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 from gateway.exchange import Exchange
+from gateway.metrics import Metrics
 from gateway.stores.base import Store
 from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.legacy import LegacyConnector
@@ -24,7 +25,8 @@ from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Call
-from policies.mcp import MODERN_VERSIONS, READS, Era
+from policies.mcp import LISTEN, MODERN_VERSIONS, READS, Era
+from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
 from policies.settings import Settings
 from policies.translation.discover import Description, client_capabilities, of_discover
 
@@ -48,11 +50,12 @@ class Eras:
 
 
 class Upstream:
-    def __init__(self, name: str, settings: Settings, store: Store, http: aiohttp.ClientSession, ids: Ids) -> None:
+    def __init__(self, name: str, settings: Settings, store: Store, shared: "_Shared") -> None:
         self.name = name
         self.settings = settings.upstreams[name]
         self._made_from = _concerning(name, settings)
-        self.wire = Wire(name, self.settings, settings.limits, http)
+        ids, self._metrics = shared.ids, shared.metrics
+        self.wire = Wire(name, self.settings, settings.limits, shared.http, self._metrics)
         self.modern = ModernConnector(self.wire, ids)
         self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
         self._store = store
@@ -79,7 +82,20 @@ class Upstream:
             effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
             await connector.leg(replace(call, capabilities=effective), exchange)
 
-        await self.paired(call.front.era, run, again=call.method in READS)
+        began, error = time.perf_counter(), CANCELLED_CALL
+        try:
+            await self.paired(call.front.era, run, again=call.method in READS)
+            error = ended_as(exchange.last)
+        except Fault as fault:
+            error = error_type(fault.code, fault.http)
+            raise
+        finally:
+            self.measure(call.method, error, began)
+
+    def measure(self, method: str, error: str, began: float) -> None:
+        """Counts one call to this upstream, which began at that moment of `time.perf_counter`."""
+        if method != LISTEN:  # a stream lasts as long as its client likes
+            self._metrics.asked.observe((self.name, method_label(method), error), time.perf_counter() - began)
 
     async def paired(self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool) -> T:
         """Runs something with the connector for this front. Where the upstream turns out to be of another era than
@@ -194,9 +210,10 @@ def _concerning(name: str, settings: Settings) -> tuple[object, ...]:
 
 class _Shared:
     """What outlives a configuration: the HTTP client (no cookies, connections kept for less long than servers commonly
-    keep theirs), the request ids, and the tasks in the background."""
+    keep theirs), the request ids, the metrics, and the tasks in the background."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -210,13 +227,12 @@ class _Shared:
 class Upstreams:
     """The upstreams of one configuration. `evolve` gives those of the next, and keeps what has not changed."""
 
-    def __init__(self, settings: Settings, store: Store, before: "Upstreams | None" = None) -> None:
-        self._shared: _Shared = before._shared if before is not None else _Shared()  # noqa: SLF001 - its own kind
+    def __init__(self, settings: Settings, store: Store, metrics: Metrics, before: "Upstreams | None" = None) -> None:
+        self._shared: _Shared = before._shared if before is not None else _Shared(metrics)  # noqa: SLF001 - its own kind
         self._store = store
         kept = {up.name: up for up in before or () if up.is_configured_by(settings)}
         self._by_name: Mapping[str, Upstream] = {
-            name: kept.get(name) or Upstream(name, settings, store, self._shared.http, self._shared.ids)
-            for name in settings.upstreams
+            name: kept.get(name) or Upstream(name, settings, store, self._shared) for name in settings.upstreams
         }
         for upstream in before or ():
             if upstream.name not in kept:
@@ -231,7 +247,11 @@ class Upstreams:
     def evolve(self, settings: Settings) -> "Upstreams":
         """The upstreams of another configuration. One that is configured as before stays as it is, with its sessions;
         one that is gone or changed is closed once nothing is under way there."""
-        return Upstreams(settings, self._store, self)
+        return Upstreams(settings, self._store, self._shared.metrics, self)
+
+    def shared_sessions(self) -> Mapping[str, int]:
+        """How many sessions at each upstream are shared by callers without one of their own."""
+        return {name: len(upstream.legacy.sessions) for name, upstream in self._by_name.items()}
 
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""

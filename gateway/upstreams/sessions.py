@@ -69,6 +69,10 @@ class Sessions:
         self._background: set[asyncio.Task[None]] = set()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
 
+    def __len__(self) -> int:
+        """How many are shared now."""
+        return len(self._shared)
+
     # any session
 
     def headers(self, session: UpstreamSession, forwarded: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from multidict import CIMultiDict
 
+from gateway.metrics import Metrics
 from policies import jsonrpc, sse
 from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.mcp import Json
@@ -45,11 +46,19 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
 
 
 class Wire:
-    def __init__(self, name: str, settings: UpstreamSettings, limits: Limits, http: aiohttp.ClientSession) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: UpstreamSettings,
+        limits: Limits,
+        http: aiohttp.ClientSession,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.name = name
         self.settings = settings
         self.limits = limits
         self._http = http
+        self._metrics = metrics or Metrics()
         self._own = settings.own_headers
         self._active = 0
         self._idle = asyncio.Event()
@@ -82,11 +91,16 @@ class Wire:
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
-            raise self._retirement() if self._retired and long_lived else _fault(error, self.name) from error
+            raise self._retirement() if self._retired and long_lived else self.fault(error) from error
         finally:
             self._active -= 1
             if self._active == 0:
                 self._idle.set()
+
+    def fault(self, error: Exception) -> UpstreamFault:
+        """What the HTTP client raised, counted, and as whose fault it is."""
+        self._metrics.upstream_errors.add(self.name, _reason(error))
+        return _fault(error, self.name)
 
     async def retire(self) -> None:
         """Ends the long-lived streams, and waits until nothing else is under way either."""
@@ -188,7 +202,7 @@ class Reception:
         try:
             return await self._response.content.readany()
         except FOREIGN as error:
-            raise _fault(error, self.name) from error
+            raise self._wire.fault(error) from error
 
     def blocks(self, waiting: "Waiting") -> "Blocks":
         """The blocks of an event stream with their exact bytes; `waiting` wraps each wait for more."""
@@ -336,6 +350,19 @@ def _target(url: str, location: str) -> str | None:
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _reason(error: Exception) -> str:
+    """The same in one word, for metrics."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
+            return "tls"
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return "connect"
+        case TimeoutError():
+            return "timeout"
+        case _:
+            return "broken"
 
 
 def _fault(error: Exception, name: str) -> UpstreamFault:

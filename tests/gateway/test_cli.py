@@ -145,7 +145,7 @@ async def test_check_says_what_becomes_of_requests_and_shows_no_secret(tmp_path:
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "config.yaml: OK",
-        "listen 127.0.0.1:8080, health on 127.0.0.1:9090",
+        "listen 127.0.0.1:8080, health and metrics on 127.0.0.1:9090",
         "/mcp -> weather: http://127.0.0.1:9000/mcp?..., era auto",
         "mcp.example.com/fleet/mcp",
         '  method "tools/call", name prefix "tides_" -> harbour: http://harbour.example.com/mcp, era legacy',

@@ -1,0 +1,56 @@
+"""What is known of a request while it is served, for metrics and the log: labels and names, never content.
+
+The front notes here what it finds out; `gateway/front/mcp.py` reads it once at the end. A request that nobody measures
+has a record of its own that nobody reads, so that no caller need ask.
+"""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.metrics import Metrics
+from policies.delivery import Message
+from policies.metrics import outcome
+
+
+@dataclass(slots=True)
+class Operation:
+    """`route` and `upstream` by their names in the configuration, `session` by its inner id; empty until known."""
+
+    route: str = ""
+    era: str = ""
+    method: str = ""
+    upstream: str = ""
+    session: str = ""
+    client: str = ""
+    error: str = ""
+    stays: bool = False
+
+    def stay(self, metrics: Metrics) -> None:
+        """It is a stream that lasts as long as its client likes, and no longer among the requests in flight."""
+        if not self.stays:
+            self.stays = True
+            metrics.in_flight -= 1
+            metrics.streams += 1
+
+    def leave(self, metrics: Metrics) -> None:
+        """It is over."""
+        if self.stays:
+            metrics.streams -= 1
+        else:
+            metrics.in_flight -= 1
+
+    def end(self, message: Message) -> None:
+        """Takes down how it went, from the last message that its client is sent."""
+        self.error = outcome(message)
+
+
+KEY = web.RequestKey("operation", Operation)
+
+
+def of(request: web.BaseRequest) -> Operation:
+    """The record of this request."""
+    found = request.get(KEY)
+    if found is None:
+        found = request[KEY] = Operation()
+    return found
