@@ -305,7 +305,7 @@ class Streams(_Model):
 
 
 class Log(_Model):
-    """The log, on standard error. No line holds a token, an argument, a result, or the name of a tool or resource."""
+    """The log, on standard error. No line holds a token, an argument, a result, or what was asked for by name."""
 
     level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least that is written. `info` has a line for each request: method, route, upstream, status, duration."""
