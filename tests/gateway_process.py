@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -50,14 +50,18 @@ class GatewayProcess:
         return self.log.read_text()
 
     @classmethod
-    async def start(cls, arguments: list[str], folder: Path, env: Mapping[str, str] | None = None) -> "GatewayProcess":
-        """Runs `python -m gateway <arguments>` and waits for its `listening on` line."""
+    async def start(
+        cls,
+        arguments: list[str],
+        folder: Path,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "gateway"),
+    ) -> "GatewayProcess":
+        """Runs `python -m gateway <arguments>`, or another command, and waits for its `listening on` line."""
         log = folder / "stderr.log"
         with log.open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "gateway",
+                *command,
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
