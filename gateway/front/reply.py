@@ -92,6 +92,7 @@ async def failed(request: web.BaseRequest, rejection: Rejection, request_id: Req
     stream: Stream | None = request.get(_OPENED)
     if stream is None:
         return rejected(rejection, request_id)
+    operation.of(request).error = error_type(rejection.code, rejection.http)
     if request_id is not None:
         await stream.event(error(rejection, request_id).raw)
     return await stream.end()

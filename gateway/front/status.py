@@ -9,6 +9,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from gateway.front.service import Service
+from policies import routing, wellformed
 from policies.settings import Settings
 
 
@@ -18,6 +19,9 @@ class Status:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         service = self._current()
+        admin = service.settings.admin
+        if admin is not None and admin.is_loopback and not _is_local(request.headers.get("Host", "")):
+            return web.json_response({"error": "Host is not one this address serves"}, status=403)
         if request.path == "/healthz":
             return web.json_response({"status": "ok"})
         if request.path == "/readyz":
@@ -30,6 +34,11 @@ class Status:
             body, content_type = service.metrics.render(request.headers.get("Accept", ""))
             return web.Response(body=body, headers={"Content-Type": content_type})
         return web.json_response({"error": "not found; see /healthz, /readyz and /metrics"}, status=404)
+
+
+def _is_local(host: str) -> bool:
+    """Whether a Host names this machine: a web page that had another name point here must not read on."""
+    return wellformed.is_loopback(routing.host_name(host).strip("[]"))
 
 
 def _admitted(settings: Settings, request: web.BaseRequest) -> bool:

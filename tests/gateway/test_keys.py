@@ -1,6 +1,7 @@
 """Clients' keys and sealing keys, end to end: who is let in, as whom, what the upstream sees of it, and what happens to
 sessions when a key is changed."""
 
+import asyncio
 import hashlib
 import socket
 from collections.abc import AsyncIterator
@@ -15,7 +16,9 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from gateway.cli import main
 from gateway.demo import children
 from gateway.yaml_file import parse
+from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
+from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Answer, Front, modern_headers, modern_request
 
@@ -135,6 +138,26 @@ async def test_keygen_makes_a_key_and_the_entry_that_knows_it(capsys: pytest.Cap
     async with ModernUpstream() as upstream, running({"mcp": upstream}, clients=entry) as gateway:
         assert (await call(gateway.front(), "modern", bearer(lines["key"]))).status == 200
         assert (await call(gateway.front(), "modern", bearer(STRANGER))).status == 401
+
+
+async def test_a_key_that_is_added_and_one_that_is_taken_away_count_from_the_reload_on(tmp_path: Path) -> None:
+    async with ModernUpstream() as upstream:
+
+        def of(*keys: str) -> dict[str, Any]:
+            clients = {"ci": {"keys": [digest(key) for key in keys], "routes": ["/mcp"]}}
+            return settings({"mcp": upstream}, clients=clients)
+
+        async with serving(tmp_path, of(CI)) as live:
+            front = live.gateway.front()
+            session = await front.initialize(headers=bearer(CI))
+            assert (await call(front, "modern", bearer(OPS))).status == 401
+            live.write(of(OPS))
+            async with asyncio.timeout(DEADLINE_S):
+                while (await call(front, "modern", bearer(OPS))).status != 200:
+                    pass
+            assert (await session.request("tools/list")).status == 401
+            kept = await session.request("tools/list", headers=bearer(OPS))
+            assert kept.status == 200, "it is the same client, and its session goes on"
 
 
 @asynccontextmanager

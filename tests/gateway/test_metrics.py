@@ -62,6 +62,14 @@ async def test_health_is_for_everybody_and_metrics_are_for_who_has_the_token() -
             for wrong in ({}, {"Authorization": TOKEN}, {"Authorization": f"Bearer {TOKEN}x"}):
                 assert (await front.at(path).send("GET", wrong)).status == 401
             assert (await front.at(path).send("GET", {"Authorization": b"Bearer \xff"})).status == 401
+        for host, status in (
+            ("localhost:9", 200),
+            ("[::1]", 200),
+            ("127.0.0.1", 200),
+            ("evil.example", 403),
+            ("", 403),
+        ):
+            assert (await front.at("/metrics").send("GET", {**right, "Host": host})).status == status
         assert (await gateway.front("/metrics").send("GET", right)).status in (404, 405), "never on the public listener"
         assert TOKEN not in gateway.stderr()
 
