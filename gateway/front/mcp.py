@@ -46,7 +46,8 @@ class Mcp:
 
     def _record(self, noted: operation.Operation, response: web.StreamResponse | None, seconds: float) -> None:
         """Counts a request that is over; without a response its client hung up."""
-        error = CANCELLED_CALL if response is None else response.get(reply.ERROR, noted.error)
+        known = response.error if isinstance(response, reply.Answer) else ""
+        error = CANCELLED_CALL if response is None else known or noted.error
         method = method_label(noted.method)
         if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
             self._current().metrics.served.observe((noted.route, noted.era, method, error), seconds)

@@ -27,8 +27,13 @@ T = TypeVar("T")
 _OPENED = "gateway.stream"
 """Where a request keeps the stream that answers it, once that is open: no second answer may follow it."""
 
-ERROR = web.ResponseKey("error", str)
-"""How a request went that ends with this response: an `error.type`, empty where it went well."""
+
+class Answer(web.Response):
+    """A whole answer."""
+
+    error = ""
+    """How the request went, if that is known here: an `error.type` (`policies/metrics.py`)."""
+
 
 _STREAM_HEADERS = {
     "Content-Type": "text/event-stream",
@@ -37,8 +42,8 @@ _STREAM_HEADERS = {
 }
 
 
-def json(raw: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(body=raw, status=status, content_type="application/json", headers=headers)
+def json(raw: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(body=raw, status=status, content_type="application/json", headers=headers)
 
 
 def accepted() -> web.Response:
@@ -49,7 +54,7 @@ def accepted() -> web.Response:
 def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.Response:
     """An error response with the status of the rejection itself."""
     response = json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
-    response[ERROR] = error_type(rejection.code, rejection.http)
+    response.error = error_type(rejection.code, rejection.http)
     return response
 
 
@@ -61,7 +66,7 @@ def final(message: Message, *, in_session: bool) -> web.Response:
     if in_session and rejection is not None:
         status = rejection.http if rejection.http in (401, 403, 404, 413) else 200
     response = json(message.raw, status, None if rejection is None else dict(rejection.headers))
-    response[ERROR] = outcome(message)
+    response.error = outcome(message)
     return response
 
 
@@ -70,7 +75,7 @@ async def single(request: web.BaseRequest, message: Message, accept: Acceptance,
     if accept.json:
         status = message.rejection.status if message.rejection is not None else 200
         response = json(message.raw, status, headers)
-        response[ERROR] = outcome(message)
+        response.error = outcome(message)
         return response
     stream = Stream(request, 60.0)
     await stream.open(headers)
@@ -81,10 +86,10 @@ async def single(request: web.BaseRequest, message: Message, accept: Acceptance,
 def refused_stream(message: Message) -> web.Response:
     """A standalone stream that the upstream does not serve: 405 with what is, as for a route without streams."""
     status = message.rejection.http if message.rejection is not None else None
-    if status in (404, 405, None):
-        allow = {"Allow": "POST, DELETE"} if status != 404 else None
-        return json(message.raw, status or 405, allow)
-    return json(message.raw, status)
+    allow = {"Allow": "POST, DELETE"} if status in (405, None) else None
+    response = json(message.raw, status or 405, allow)
+    response.error = outcome(message)
+    return response
 
 
 async def failed(request: web.BaseRequest, rejection: Rejection, request_id: RequestId | None) -> web.StreamResponse:
