@@ -38,6 +38,9 @@ _SILENT = logging.getLogger("gateway.front.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 """What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
 
+_AT_ONCE_S = 0.01
+"""The shortest wait for handlers: aiohttp takes 0 for one without end."""
+
 
 class CannotListen(Exception):
     """The address cannot be had; `args[0]` says which and why."""
@@ -93,15 +96,15 @@ class Gateway:
         for listener in self._listeners:
             listener.stop()
         self.service.exchanges.end_streams()
-        await self._mcp.shutdown(self.service.settings.grace_s)
+        await self._mcp.shutdown(max(_AT_ONCE_S, self.service.settings.grace_s))
 
     async def stop(self) -> None:
         """Ends what is left and lets go of everything."""
         self._drain.begin()
         for listener in self._listeners:
             listener.stop()
-        await self._mcp.shutdown(0)
-        await self._status.shutdown(0)
+        await self._mcp.shutdown(_AT_ONCE_S)
+        await self._status.shutdown(_AT_ONCE_S)
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.upstreams.close()

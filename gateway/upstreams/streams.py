@@ -40,7 +40,7 @@ MAX_RETRY_MS = 60_000
 
 
 _REFUSALS = 5
-"""In a row, of a stream that has been open: servers refuse a second one (409) until they notice that the first broke."""
+"""In a row, of a stream that has been open: servers refuse another (409) until they notice that the first broke."""
 
 
 class Place:
