@@ -114,6 +114,8 @@ class Streams:
         place: "Place",
         on: Callable[[Json], None],
         opened: Callable[[bool], None] = lambda _: None,
+        *,
+        needed: bool = False,
     ) -> None:
         """Reads the standalone stream of a session until it is refused, again and again where it ends or breaks.
 
@@ -127,7 +129,7 @@ class Streams:
             if place.event_id is not None:
                 head[HEADER_LAST_EVENT] = place.event_id
             try:
-                async with self._wire.request("GET", head, long_lived=True) as reception:
+                async with self._wire.request("GET", head, long_lived=True, needed=needed) as reception:
                     if reception.status == 404 and session.id is not None:
                         raise SessionGone
                     if reception.status != 200 or reception.kind != "sse":
@@ -220,7 +222,7 @@ class Streams:
                 self._hear_for_all(shared, message["method"], params if isinstance(params, dict) else {})
 
         try:
-            await self._get(shared.session, call, Place(), on, opened)
+            await self._get(shared.session, call, Place(), on, opened, needed=bool(shared.leased_as))
         except SessionGone:
             self.sessions.lost(shared)
         except UpstreamFault as fault:

@@ -194,14 +194,17 @@ async def test_a_gateway_that_is_killed_leaves_no_call_of_its_upstream_waiting()
         await asyncio.wait_for(gone.wait(), DEADLINE_S)
 
 
-async def test_a_call_that_waits_survives_a_new_configuration() -> None:
+@pytest.mark.parametrize("on_get", [False, True], ids=["on its stream", "on the GET stream"])
+async def test_a_call_that_waits_survives_a_new_configuration(on_get: bool) -> None:
     """The upstream is configured anew: the call ends where it began, its successors go by the new configuration."""
     async with LegacyUpstream(get_stream=True) as legacy, running({"legacy": legacy}) as gateway:
 
         async def tool(call: Call) -> Json:
-            first = await call.ask(ELICIT, FORM)
-            second = await call.ask(ELICIT, FORM)
-            return {"content": [], "structuredContent": {"heard": [first["result"], second["result"]]}}
+            heard = []
+            for _ in range(2):
+                asked = legacy.ask(ELICIT, FORM, session=call.seen.session) if on_get else call.ask(ELICIT, FORM)
+                heard.append((await asked)["result"])
+            return {"content": [], "structuredContent": {"heard": heard}}
 
         legacy.on["tools/call"] = tool
         client = Modern(gateway.front("/legacy"))
