@@ -40,7 +40,6 @@ _SILENT = logging.getLogger("gateway.front.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 """What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
 
-
 _CUT_S = 0.01
 """How long what is cut off is waited for, by aiohttp, to which 0 means for ever."""
 

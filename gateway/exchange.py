@@ -119,6 +119,8 @@ class Exchange:
         """Another filter for a listen stream: its connector opens a stream for that one before it ends the old. What
         comes back is the part of it that the upstream honours; cancelled where there is none."""
         self.agreed.cancel()
+        if self.ended:
+            return self.agreed
         self.agreed = asyncio.get_running_loop().create_future()
         self.call = replace(self.call, params=params)
         self.refiltered.set()

@@ -61,5 +61,5 @@ def unseal(ring: KeyRing, route: str, token: Any, now_s: float) -> State | None:
 def canonical(value: Any) -> Any:
     """The same JSON with its members in one order, for digests."""
     if isinstance(value, dict):
-        return {key: canonical(value[key]) for key in sorted(value)}
-    return [canonical(item) for item in value] if isinstance(value, list) else value
+        return dict(zip(keys := sorted(value), map(canonical, map(value.__getitem__, keys)), strict=True))
+    return list(map(canonical, value)) if isinstance(value, list) else value

@@ -186,6 +186,8 @@ class ModernUpstream(Upstream):
             self._arrived.notify_all()
         await call.stay()
         self.listeners.remove(call)
+        async with self._arrived:
+            self._arrived.notify_all()
 
     async def push(self, method: str, params: Json) -> None:
         """Tells everybody who listens, once somebody does."""

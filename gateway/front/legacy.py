@@ -123,10 +123,11 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     if last is not None:
         return await _resume(service, request, owner, last)
     upstream = service.upstream_for(head.route, LISTEN, None)
-    params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner))}
-    exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
-    to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
-    service.exchanges.keep(exchange, owner.id, to, standalone=True)
+    async with service.locks.of(owner.id):  # a subscription made meanwhile is in this filter, or changes it
+        params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner))}
+        exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
+        to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
+        service.exchanges.keep(exchange, owner.id, to, standalone=True)
     exchange.start(upstream.leg)
     return await drive_standalone(service, request, exchange, to)
 

@@ -5,6 +5,7 @@ Missing answers are asked for again, those that came are delivered.
 """
 
 import asyncio
+import math
 import secrets
 import time
 from dataclasses import dataclass
@@ -53,9 +54,11 @@ class Rounds:
         collected: list[tuple[int, Event]] = []
         try:
             async with asyncio.timeout(WINDOW_S):
-                while not (collected and is_last(collected[-1][1])):
+                found = None
+                while found != []:  # the last event is read
                     async with asyncio.timeout(QUIET_S):
-                        collected += await exchange.read(collected[-1][0] if collected else cursor)
+                        found = await exchange.read(collected[-1][0] if collected else cursor)
+                    collected += found
         except TimeoutError:
             pass
         return collected
@@ -69,7 +72,7 @@ class Rounds:
             round=self.number,
             principal=self.principal,
             request=fingerprint(to.method, to.params),
-            expires_s=int(time.time() + ttl_s),
+            expires_s=math.ceil(time.time() + ttl_s),
         )
         route = session.route_key(self.route)
         token = request_state.seal(self.service.ring, route, state, secrets.token_bytes(NONCE_BYTES))

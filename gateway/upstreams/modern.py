@@ -157,33 +157,36 @@ class ModernConnector:
         """Stays until cancelled. A changed filter gets a stream of its own, and the old one ends when that is
         acknowledged, so that no change falls between the two."""
         running = asyncio.create_task(self._listen_to(call, exchange, exchange.agreed))
+        changed = asyncio.create_task(exchange.refiltered.wait())
         try:
             while not running.done():
-                changed = asyncio.create_task(exchange.refiltered.wait())
                 await asyncio.wait({running, changed}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                if exchange.refiltered.is_set() and not running.done():
+                if changed.done() and not running.done():
                     exchange.refiltered.clear()
-                    running = await self._replace(running, replace(call, params=exchange.call.params), exchange)
-            running.result()
+                    changed = asyncio.create_task(exchange.refiltered.wait())
+                    running = await self._replaced(running, replace(call, params=exchange.call.params), exchange)
+            exchange.emit(running.result())
         finally:
+            changed.cancel()
             running.cancel()
 
-    async def _replace(self, old: asyncio.Task[None], call: Call, exchange: Exchange) -> asyncio.Task[None]:
+    async def _replaced(self, old: asyncio.Task[Fail], call: Call, exchange: Exchange) -> asyncio.Task[Fail]:
+        """The stream that is heard from now on: the new one once it is acknowledged, the old one where it is not."""
         agreed = exchange.agreed
         new = asyncio.create_task(self._listen_to(call, exchange, agreed))
+        futures: set[asyncio.Future[Any]] = {agreed, new}
         try:
-            futures: set[asyncio.Future[Any]] = {agreed, new}
             await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            new.cancel()
+            _leave(new)
             raise
-        finally:
-            old.cancel()
-        return new
+        honoured = agreed.done() and not agreed.cancelled()
+        agreed.cancel()
+        _leave(old if honoured else new)
+        return new if honoured else old
 
-    async def _listen_to(self, call: Call, exchange: Exchange, agreed: asyncio.Future[Json]) -> None:
-        """One filter's stream: an end or a loss is followed by a new one. Refused at the first try, it fails."""
+    async def _listen_to(self, call: Call, exchange: Exchange, agreed: asyncio.Future[Json]) -> Fail:
+        """One filter's stream: an end or a loss is followed by a new one. Returns the refusal of the first try."""
         opened, tries = False, 0
         while True:
             request_id = self._ids.next()
@@ -194,7 +197,7 @@ class ModernConnector:
                         opened, tries = True, 0
                     message = await self._last_message(reception, request_id, exchange, agreed)
                 if not opened:
-                    return exchange.emit(fail(message.get("error"), self.dialect, 405))
+                    return fail(message.get("error"), self.dialect, 405)
             except UpstreamFault as fault:
                 if not opened or isinstance(fault, UpstreamRetired):
                     raise
@@ -222,6 +225,12 @@ class ModernConnector:
             self._wire.request("POST", head, body) as reception,
         ):
             return await self._last_message(reception, request_id, Exchange(call))
+
+
+def _leave(stream: asyncio.Task[Fail]) -> None:
+    """Ends a stream; what becomes of it concerns nobody any more."""
+    stream.cancel()
+    stream.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
 def _agreement(message: Json) -> Json:

@@ -71,6 +71,7 @@ class Sessions:
         self._ttl_s = session_ttl_s
         self._shared: dict[str, Shared] = {}
         self._leased: set[str] = set()
+        self._retired = False
         self._opening: dict[str, asyncio.Task[Any]] = {}
         self._background: set[asyncio.Task[None]] = set()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
@@ -201,22 +202,21 @@ class Sessions:
         belongs to. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
         key = _digest(call)
         if not exclusive:
-            return await self._borrow(key, call)
+            return await self._borrow(key, call, leased=False)
         key = self._free_slot(key)
         self._leased.add(key)
         found = None
         try:
-            found = await self._borrow(key, call)
-            found.leased_as = key
+            found = await self._borrow(key, call, leased=True)
         finally:
             if found is None:
                 self._leased.discard(key)
         return found
 
-    async def _borrow(self, key: str, call: Call) -> Shared:
+    async def _borrow(self, key: str, call: Call, *, leased: bool) -> Shared:
         found = self._shared.get(key)
         if found is None or key in self._opening:  # the second: its stream is yet to open
-            found = await self._once(key, lambda: self._open_shared(key, call))
+            found = await self._once(key, lambda: self._open_shared(key, call, leased=leased))
         found.users += 1
         if found.expiry is not None:
             found.expiry.cancel()
@@ -233,6 +233,8 @@ class Sessions:
         """The call is over; an unused session is deleted after `IDLE_S`."""
         shared.users -= 1
         self._leased.discard(shared.leased_as)
+        if shared.leased_as and self._retired and shared.pump is not None:
+            shared.pump.cancel()
         if shared.users == 0 and not shared.gone.is_set():
             self._expire_later(shared)
 
@@ -248,10 +250,12 @@ class Sessions:
             shared.pump.cancel()
 
     def retire(self) -> None:
-        """Listeners are told to listen anew, and the streams they heard end; calls under way go on."""
+        """Listeners are told to listen anew, and the streams they heard end; calls under way go on, and are asked on
+        theirs."""
+        self._retired = True
         for shared in self._shared.values():
             shared.gone.set()
-            if shared.pump is not None:
+            if shared.pump is not None and shared.leased_as not in self._leased:
                 shared.pump.cancel()
 
     async def close(self) -> None:
@@ -265,11 +269,12 @@ class Sessions:
         while self._background:
             await asyncio.wait(self._background)
 
-    async def _open_shared(self, key: str, call: Call) -> Shared:
+    async def _open_shared(self, key: str, call: Call, *, leased: bool) -> Shared:
         self._make_room()
         session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
-        shared = self._shared[key] = Shared(session, description, call.forwarded)
+        shared = Shared(session, description, call.forwarded, leased_as=key if leased else "")
+        self._shared[key] = shared
         shared.pump = self.start_pump(shared)
         self._expire_later(shared)  # whoever wanted it may have left
         await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)

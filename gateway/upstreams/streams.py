@@ -16,6 +16,7 @@ from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSes
 from policies.mcp import (
     ACKNOWLEDGED,
     ASK_CAPABILITY,
+    CANCELLED,
     HEADER_LAST_EVENT,
     LATEST_LEGACY,
     LISTEN,
@@ -36,6 +37,10 @@ MIN_RETRY_MS = 100
 
 MAX_RETRY_MS = 60_000
 """The longest pause an upstream may ask for: a stream that is silent for longer is as good as none."""
+
+
+_REFUSALS = 5
+"""In a row, of a stream that has been open: servers refuse another (409) until they notice that the first broke."""
 
 
 class Place:
@@ -109,26 +114,29 @@ class Streams:
         place: "Place",
         on: Callable[[Json], None],
         opened: Callable[[bool], None] = lambda _: None,
+        *,
+        needed: bool = False,
     ) -> None:
         """Reads the standalone stream of a session until it is refused, again and again where it ends or breaks.
 
-        Raises `SessionGone` on 404, an `UpstreamFault` with HTTP 405 where the first request is refused otherwise.
+        Raises `SessionGone` on 404, an `UpstreamFault` with HTTP 405 where the first request is refused otherwise, or
+        later ones are again and again.
         """
-        first = True
+        first, refused = True, 0
         while True:
             head = self.sessions.headers(session, call.forwarded) | EVENTS
             head.pop("Content-Type", None)
             if place.event_id is not None:
                 head[HEADER_LAST_EVENT] = place.event_id
             try:
-                async with self._wire.request("GET", head, long_lived=True) as reception:
+                async with self._wire.request("GET", head, long_lived=True, needed=needed) as reception:
                     if reception.status == 404 and session.id is not None:
                         raise SessionGone
                     if reception.status != 200 or reception.kind != "sse":
                         raise UpstreamFault("the upstream serves no stream for this session", http=405)
                     if first:
                         opened(True)
-                    first = False
+                    first, refused = False, 0
                     async for piece in reception.pieces():
                         place.pass_by(piece.event_id, piece.retry_ms)
                         if piece.message is not None:
@@ -136,9 +144,10 @@ class Streams:
             except (SessionGone, UpstreamRetired):
                 raise
             except UpstreamFault as fault:
-                if first or fault.http == 405:
+                refused += fault.http == 405
+                if first or refused >= _REFUSALS:
                     raise
-            await asyncio.sleep(place.retry_ms / 1000)
+            await asyncio.sleep(place.retry_ms / 1000 * 2 ** max(0, refused - 1))
 
     async def listen_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
         """`subscriptions/listen` over a session: acknowledged first, then what was asked for, until cancelled. A lost
@@ -201,6 +210,9 @@ class Streams:
                 return
             if message["method"] == LOG_MESSAGE:
                 self._logged(shared, message)
+            elif message["method"] == CANCELLED:
+                for talk in self._talks(shared):
+                    talk.on(message)
             elif "id" in message:
                 if not self._asked_of_one(shared, message):
                     self._spawn(self._answer(shared, message))
@@ -209,11 +221,13 @@ class Streams:
                 self._hear_for_all(shared, message["method"], params if isinstance(params, dict) else {})
 
         try:
-            await self._get(shared.session, call, Place(), on, opened)
+            await self._get(shared.session, call, Place(), on, opened, needed=bool(shared.leased_as))
         except SessionGone:
             self.sessions.lost(shared)
         except UpstreamFault as fault:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
+            if shared.can_hear.done() and not isinstance(fault, UpstreamRetired):
+                self.sessions.lost(shared)  # deaf from now on: who listens, or asks there, needs another
         finally:
             opened(False)
 
@@ -224,16 +238,19 @@ class Streams:
         params = params if isinstance(params, dict) else {}
         if message["method"] not in ASK_CAPABILITY:
             return False
-        talks = [talk for talk in self._running.values() if talk.session == shared.session]
-        able = [talk for talk in talks if talk.may_be_asked(message["method"], params)]
+        able = [talk for talk in self._talks(shared) if talk.may_be_asked(message["method"], params)]
         if len(able) == 1:
             able[0].on(message)
         return len(able) == 1
 
+    def _talks(self, shared: Shared) -> list[Conversation]:
+        """The calls in this very session. Upstreams that issue no ids have many that look alike."""
+        return [talk for talk in self._running.values() if talk.session is shared.session]
+
     def _logged(self, shared: Shared, message: Json) -> None:
         """Servers on the TypeScript SDK v1 send a call's log messages here. They are that call's where only one runs,
         and nobody's where there are several: another caller must not read them."""
-        talks = [talk for talk in self._running.values() if talk.session == shared.session]
+        talks = self._talks(shared)
         if len(talks) == 1 and isinstance(message.get("params"), dict):
             talks[0].notification(LOG_MESSAGE, message["params"])
 

@@ -68,11 +68,18 @@ class Wire:
 
     @asynccontextmanager
     async def request(
-        self, method: str, headers: Mapping[str, str], body: bytes | None = None, *, long_lived: bool = False
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        long_lived: bool = False,
+        needed: bool = False,
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
-        `long_lived`: a stream that may be silent for as long as it likes. Raises `UpstreamFault`.
+        `long_lived`: a stream that may be silent for as long as it likes; it ends when the upstream is retired, unless
+        a call that may end first has `needed` it. Raises `UpstreamFault`.
         """
         sent = CIMultiDict(_BASE)
         sent.update(headers)
@@ -84,7 +91,7 @@ class Wire:
         self._active += 1
         self._idle.clear()
         try:
-            async with self._scope(long_lived):
+            async with self._scope(long_lived and not needed):
                 response = await self._head(method, sent, body, timeout)
                 try:
                     yield Reception(response, self)

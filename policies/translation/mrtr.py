@@ -38,7 +38,7 @@ def needs(result: Json) -> Needs | Rejection:
     asks: dict[str, tuple[str, Json]] = {}
     for key, entry in requests.items() if isinstance(requests, dict) else ():
         method = entry.get("method") if isinstance(entry, dict) else None
-        if method not in ASK_CAPABILITY:
+        if not isinstance(method, str) or method not in ASK_CAPABILITY:
             return Rejection(INTERNAL_ERROR, "the server asks for an input that is none of the protocol's", http=502)
         params = entry.get("params")
         asks[key] = (method, params if isinstance(params, dict) else {})
@@ -115,11 +115,8 @@ def _unwrapped(message: Any) -> Any:
 def ask_to_modern(method: str, params: Json) -> Json:
     """A live request as an entry of `inputRequests`: without what only a live request could use."""
     kept = {k: v for k, v in params.items() if k not in ("task", "elicitationId")}
-    own = (
-        [key for key in kept.get("_meta") or () if key.startswith(PREFIX)]
-        if isinstance(kept.get("_meta"), dict)
-        else []
-    )
+    meta = kept.get("_meta")
+    own = [key for key in meta if key.startswith(PREFIX)] if isinstance(meta, dict) else []
     kept = without_meta(kept, META_PROGRESS_TOKEN, *own)
     return {"method": method, "params": kept} if kept or method != "roots/list" else {"method": method}
 
