@@ -18,7 +18,10 @@ from typing import Any, Final
 
 Place = tuple[str | int, ...]
 
-SECRET_PLACES: Final = (("keys", "*"), ("upstreams", "*", "url"), ("upstreams", "*", "headers", "*"))
+SECRET_PLACES: Final = (
+    ("keys", "*"),
+    *(("upstreams", "*", *place) for place in (("url",), ("headers", "*"), ("env", "*"))),
+)
 MAX_SECRET_BYTES: Final = 64 * 1024
 """No credential is longer, and a path given by mistake (a device, a database) is not read into memory."""
 

@@ -14,7 +14,7 @@ from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.batch import drive_batch
 from gateway.front.drive import drive_legacy, drive_standalone, resume
-from gateway.front.service import Service
+from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
@@ -82,7 +82,7 @@ async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> Fr
 
 async def take(
     service: Service,
-    request: web.BaseRequest,
+    request: Caller,
     head: Head,
     owner: FrontSession,
     message: jsonrpc.Notification | jsonrpc.Response,
@@ -121,13 +121,19 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     last = request.headers.get(HEADER_LAST_EVENT)
     if last is not None:
         return await _resume(service, request, owner, last)
+    exchange, to = standalone(service, request, head, owner)
+    return await drive_standalone(service, request, exchange, to)
+
+
+def standalone(service: Service, request: Caller, head: Head, owner: FrontSession) -> tuple[Exchange, Addressee]:
+    """The stream of a session that no request opened, started."""
     upstream = service.upstream_for(head.route, LISTEN, None)
     params: Json = {"notifications": subscriptions.everything()}
     exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
     to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
     service.exchanges.keep(exchange, owner.id, to, standalone=True)
     exchange.start(upstream.leg)
-    return await drive_standalone(service, request, exchange, to)
+    return exchange, to
 
 
 async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -135,18 +141,23 @@ async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.
     owner = await owner_of(service, request, head)
     if isinstance(owner, Rejection):
         return reply.rejected(owner)
+    await end_everywhere(service, request, head, owner)
+    return web.Response(status=200)
+
+
+async def end_everywhere(service: Service, request: Caller, head: Head, owner: FrontSession) -> None:
+    """The session ends here, and at its upstreams."""
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
         await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
-    return web.Response(status=200)
 
 
 async def _initialize(
     service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
 ) -> web.StreamResponse:
     try:
-        opened = await _open(service, request, head, message)
+        opened = await open_session(service, request, head, message)
         token = service.seal(opened[0])
     except Fault as fault:
         return reply.rejected(fault.rejection(), message.id)
@@ -154,8 +165,8 @@ async def _initialize(
     return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
 
 
-async def _open(
-    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
+async def open_session(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request
 ) -> tuple[FrontSession, Json]:
     """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
     asked, declared = message.params.get("protocolVersion"), message.params.get("capabilities")
@@ -220,7 +231,7 @@ async def _request(
 
 
 async def start(
-    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+    service: Service, request: Caller, head: Head, owner: FrontSession, message: jsonrpc.Request
 ) -> Message | tuple[Exchange, Addressee]:
     """What answers a request: a message that is at hand, or an exchange that has been started for it."""
     if message.method == "ping":
@@ -244,7 +255,7 @@ async def start(
 
 
 def call_of(
-    service: Service, request: web.BaseRequest, upstream: Upstream, owner: FrontSession, method: str, params: Json
+    service: Service, request: Caller, upstream: Upstream, owner: FrontSession, method: str, params: Json
 ) -> Call:
     meta = meta_of(params)
     return Call(

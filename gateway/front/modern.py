@@ -9,12 +9,12 @@ from aiohttp import web
 from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.drive import drive_modern
-from gateway.front.service import Service
+from gateway.front.service import Caller, Service
 from gateway.front.splice import splice
 from gateway.upstreams.pool import Upstream
-from policies import headers, jsonrpc, routing
+from policies import headers, inline, jsonrpc, routing
 from policies.admission import Head, meta_of, progress_token
-from policies.delivery import Addressee, Message
+from policies.delivery import Addressee, Message, error
 from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
 from policies.mcp import (
@@ -22,10 +22,8 @@ from policies.mcp import (
     HEADER_NAME,
     HEADER_PARAM,
     HEADER_VERSION,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
-    LOG_LEVELS,
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
     META_LOG_LEVEL,
@@ -99,10 +97,7 @@ def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Re
         or (headers.unknown_method(message.method) if message.method in REMOVED_METHODS else None)
         or headers.check_name(request.headers, message)
     )
-    level = meta_of(message.params).get(META_LOG_LEVEL)
-    if rejection is None and level is not None and level not in LOG_LEVELS:
-        return Rejection(INVALID_PARAMS, f"_meta {META_LOG_LEVEL} is none of {', '.join(LOG_LEVELS)}", http=400)
-    return rejection
+    return rejection or inline.check_level(meta_of(message.params))
 
 
 async def _serve(
@@ -111,12 +106,11 @@ async def _serve(
     upstream = service.upstream_for(
         head.route, message.method, headers.name_of(message.method, message.params), request.headers
     )
-    if message.method == "server/discover" and not upstream.settings.forward_headers:
-        return await _discover(request, head, message, upstream)
-    forwarded = service.forwarded(upstream, request.headers)
-    connector = await upstream.connector("modern")
-    if connector.dialect.era == "modern":
-        if head.accept.json and head.accept.sse:
+    is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
+    if not is_ours and upstream.http is not None and head.accept.json and head.accept.sse:
+        connector = await upstream.connector("modern")
+        if connector.dialect.era == "modern":
+            forwarded = service.forwarded(upstream, request.headers)
             try:
                 return await splice(service, request, raw, message.method, upstream, forwarded)
             except UpstreamFault as fault:
@@ -125,27 +119,38 @@ async def _serve(
                 await upstream.forget_era()
                 if message.method not in READS:
                     raise
-    else:
+    started = await start(service, request, head, message)
+    if isinstance(started, Message):
+        if started.rejection is not None:
+            return reply.rejected(started.rejection, message.id)
+        return await reply.single(request, started, head.accept)
+    return await drive_modern(service, request, *started, head.accept)
+
+
+async def start(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool = False
+) -> Message | tuple[Exchange, Addressee]:
+    """What answers a judged request: a message that is at hand, or an exchange that has been started for it."""
+    name = headers.name_of(message.method, message.params)
+    upstream = service.upstream_for(head.route, message.method, name, request.headers)
+    if message.method == "server/discover" and not upstream.settings.forward_headers:
+        return await _discover(head, message, upstream)
+    if (await upstream.connector("modern")).dialect.era == "legacy":
         # the tasks of 2025-11-25 and of the modern extension are different protocols
         rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
         if rejection is not None:
-            return reply.rejected(rejection, message.id)
+            return error(rejection, message.id)
         if message.method == "server/discover":
-            return await _discover(request, head, message, upstream)
-    exchange = Exchange(_call(service, request, head, message, forwarded))
+            return await _discover(head, message, upstream)
+    exchange = Exchange(_call(service, request, head, message, upstream, headless))
     exchange.start(upstream.leg)
     params = {k: v for k, v in message.params.items() if k != "_meta"}
     token = progress_token(meta_of(message.params))
-    to = Addressee(_DIALECT, message.id, message.method, params, token, exchange.id)
-    return await drive_modern(service, request, exchange, to, head.accept)
+    return exchange, Addressee(_DIALECT, message.id, message.method, params, token, exchange.id)
 
 
 def _call(
-    service: Service,
-    request: web.BaseRequest,
-    head: Head,
-    message: jsonrpc.Request,
-    forwarded: tuple[tuple[str, str], ...],
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, upstream: Upstream, headless: bool
 ) -> Call:
     meta = meta_of(message.params)
     info = meta.get(META_CLIENT_INFO)
@@ -161,15 +166,14 @@ def _call(
         progress_token(meta) is not None,
         None,
         tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        forwarded,
+        service.forwarded(upstream, request.headers),
+        headless,
     )
 
 
-async def _discover(
-    request: web.BaseRequest, head: Head, message: jsonrpc.Request, upstream: Upstream
-) -> web.StreamResponse:
+async def _discover(head: Head, message: jsonrpc.Request, upstream: Upstream) -> Message:
     """Answered whatever the upstream's state: a probe that fails makes dual-era hosts fall back, or give up."""
     described = await upstream.describe(DISCOVER_S)
     description, age_s = described or (Description(_DIALECT), 0.0)
     result = discover_result(description, routing.synthesised_info(head.route), age_s)
-    return await reply.single(request, Message(jsonrpc.response(message.id, result), last=True), head.accept)
+    return Message(jsonrpc.response(message.id, result), last=True)

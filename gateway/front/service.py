@@ -4,6 +4,9 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from multidict import CIMultiDictProxy
 
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
@@ -18,6 +21,13 @@ from policies.settings import Route, Settings
 
 MAX_REMEMBERED = 4096
 """Unsealed tokens kept: a session's token comes with each request, and opening one costs more than a look-up."""
+
+
+class Caller(Protocol):
+    """Who sends a message, whatever it came by: an HTTP request, or a host at the other end of a pipe."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]: ...
 
 
 @dataclass(slots=True)

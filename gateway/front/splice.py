@@ -45,8 +45,9 @@ async def splice(
     async def until_drained(work: Awaitable[bytes]) -> bytes:
         return await service.drain.unless_begun(stream.waiting(work))
 
+    assert upstream.http is not None  # a command's pipes have no head to pass on
     try:
-        async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
+        async with upstream.http.request("POST", head, raw, long_lived=listens) as reception:
             if reception.kind == "sse":
                 waiting = until_drained if listens else stream.waiting
                 return await _stream(reception, stream, Splice(raw), waiting, total_s)
