@@ -116,8 +116,8 @@ class Upstream(_Model):
     may ask its client, keeps its own state, and lives in this gateway process only. What speaks 2026-07-28 has no
     sessions, and one process serves all."""
     max_children: int = Field(default=32, ge=1, le=1000)
-    """How many processes `scope: session` may run at a time; more sessions are refused with 503. From 1 to 1000; a
-    Node.js server takes some 50 MB."""
+    """How many processes `scope: session` may run at a time; more sessions are refused with 503. Clients of 2026-07-28
+    share sessions of the gateway's own, which count as well. From 1 to 1000; a Node.js server takes some 50 MB."""
     era: Literal["auto", "modern", "legacy"] = "auto"
     """The era it is spoken to in: `auto` finds out by a probe, `modern` is 2026-07-28 and later (no sessions), `legacy`
     is 2025-11-25 and earlier (sessions). Forcing one saves the probe, and hides the other from the gateway."""
