@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import signal
-import sys
 
 from gateway.app import LOOP, Gateway
 from gateway.front.pipes import Input, Output, take_over
 from gateway.front.stdio import StdioFront
+from gateway.signals import Signals
 from policies.settings import Settings
 
 
@@ -20,17 +19,13 @@ def run(settings: Settings) -> int:
 
 
 async def _run(settings: Settings, read_from: int, write_to: int) -> int:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if sys.platform != "win32":
-            loop.add_signal_handler(number, stopping.set)
     gateway = Gateway(settings)
+    stopping = Signals()
     output = Output(write_to)
     front = StdioFront(gateway.service, settings.routes[0], output.line)
     gateway.service.upstreams.warm()
     serving = asyncio.create_task(front.serve(Input(read_from, settings.limits.max_body_bytes).lines()))
-    ends = [serving, asyncio.create_task(stopping.wait()), asyncio.create_task(output.broken.wait())]
+    ends = [serving, asyncio.create_task(stopping.first()), asyncio.create_task(output.broken.wait())]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:

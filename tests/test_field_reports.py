@@ -42,7 +42,31 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
 IDS = tuple(f"{letter}{number}" for letter, numbers in _NUMBERS.items() for number in numbers)
 """Every report there is."""
 DUE = frozenset(
-    {"A3", "A5", "AB9", "B1", "B5", "C1", "C2", "D1", "D2", "E1", "F3", "F5", "G1", "G2", "H1", "H3", "H4", "I1", "I2"}
+    {
+        "A3",
+        "A5",
+        "AA3",
+        "AA5",
+        "AB9",
+        "B1",
+        "B5",
+        "C1",
+        "C2",
+        "D1",
+        "D2",
+        "E1",
+        "F3",
+        "F5",
+        "G1",
+        "G2",
+        "G4",
+        "H1",
+        "H3",
+        "H4",
+        "H5",
+        "I1",
+        "I2",
+    }
     | {"L5", "L6", "M1", "M4", "M6", "N1", "N2", "O1", "Q1", "R1", "R3", "T1", "U1", "U4", "U5", "W1", "W2"}
     | {"Z1", "Z4", "Z6"}
 )

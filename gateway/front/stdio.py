@@ -22,10 +22,10 @@ from gateway.front.drive import refuse
 from gateway.front.service import Service
 from policies import era, inline, jsonrpc
 from policies.admission import Acceptance, Head, meta_of
-from policies.delivery import Addressee, Message, deliver, error
+from policies.delivery import Addressee, Message, deliver, error, farewell
 from policies.errors import Fault, Rejection
 from policies.exchange import Ask, Fail, FrontSession
-from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN, META_SUBSCRIPTION_ID, Json
+from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN
 from policies.settings import Route
 
 log = logging.getLogger(__name__)
@@ -215,10 +215,9 @@ class StdioFront:
         if message is None or (message.last and to.id is None):  # a stream that no request opened has no end
             return
         await self._write(message.raw)
-        if message.last and message.rejection is None and to.method == LISTEN:
+        if to.id is not None and message.last and message.rejection is None and to.method == LISTEN:
             # the result first: a client reads a cancel that comes before it as a lost stream
-            ended: Json = {"requestId": to.id, "_meta": {META_SUBSCRIPTION_ID: to.id}}
-            await self._write(jsonrpc.notification(CANCELLED, ended))
+            await self._write(farewell(to.id)[1])
 
     # the stream of a session
 

@@ -159,6 +159,12 @@ class Channel:
         if self._readers.get(room) is mailbox:
             del self._readers[room]
 
+    def end_streams(self, fault: UpstreamFault) -> None:
+        """Ends what has no end of its own, with `fault`; calls go on."""
+        for mailbox in (*self._readers.values(), *self._pending.values()):
+            if mailbox.method in (None, LISTEN):
+                mailbox.end(fault)
+
     # what the child says
 
     def _on_line(self, line: bytes) -> None:
@@ -178,7 +184,7 @@ class Channel:
 
     def _on_message(self, message: Json) -> None:
         method = message.get("method")
-        if not isinstance(method, str):
+        if method is None:
             self._on_response(message)
         elif "id" in message:
             self._on_request(message)
@@ -282,7 +288,9 @@ class Channel:
 
 
 def _is_message(value: Json) -> bool:
-    return any(key in value for key in ("method", "result", "error"))
+    """Whether it has a message's members, and a method and an id of the types by which they are looked up."""
+    has_members = any(key in value for key in ("method", "result", "error"))
+    return has_members and isinstance(value.get("method", ""), str) and not isinstance(value.get("id"), dict | list)
 
 
 def _object(value: object) -> Json:

@@ -22,7 +22,7 @@ from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
 from gateway.upstreams.wire import Piece, within
 from policies import jsonrpc
-from policies.errors import UpstreamFault
+from policies.errors import UpstreamFault, UpstreamRetired
 from policies.mcp import (
     CANCELLED,
     HEADER_SESSION,
@@ -126,6 +126,10 @@ class StdioTransport:
         self._rooms: dict[str, Room] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._retired = False
+        self._active = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @asynccontextmanager
     async def request(
@@ -134,9 +138,36 @@ class StdioTransport:
         headers: Mapping[str, str],
         body: bytes | None = None,
         *,
-        long_lived: bool = False,  # noqa: ARG002 - here every stream may be silent
+        long_lived: bool = False,
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
+        if self._retired and long_lived:
+            raise self._retirement()
+        self._active += 1
+        self._idle.clear()
+        try:
+            async with self._request(method, headers, body) as reception:
+                yield reception
+        finally:
+            self._active -= 1
+            if self._active == 0:
+                self._idle.set()
+
+    async def retire(self) -> None:
+        """Ends the streams, and waits until nothing else is under way either."""
+        self._retired = True
+        for channel in {self._main, *(room.channel for room in self._rooms.values())}:
+            if channel is not None:
+                channel.end_streams(self._retirement())
+        await self._idle.wait()
+
+    def _retirement(self) -> UpstreamRetired:
+        return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[StdioReception]:
         session = headers.get(HEADER_SESSION)
         room = self._room(session) if session is not None else None
         if session is not None and room is None:

@@ -224,7 +224,7 @@ async def test_one_clients_call_is_silent_on_anothers_stream(era: str) -> None:
             if era == "modern":
                 await puppets.call("subscriptions/listen")
             answer = await one.request("tools/call", {"name": "t", "_meta": {"progressToken": "mine"}})
-            assert [note["params"].get("progressToken") for note in answer.notes][0] == "mine"
+            assert next(note["params"].get("progressToken") for note in answer.notes) == "mine"
             assert answer.said == "done"
             everybodys = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
             assert await other.message() == everybodys, "and nothing came before it"

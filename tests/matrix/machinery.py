@@ -137,7 +137,8 @@ def gateway(upstream_url: str) -> Iterator[Running]:
 def drive(
     driver: str, peer: str | list[str], mode: str, steps: list[dict[str, Any]], *, asks: bool = False
 ) -> dict[str, Any]:
-    """Runs one client through `steps` with a server at a URL, or one that it launches itself; returns its document (drivers/steps.py says what is in it)."""
+    """Runs one client through `steps` with a server at a URL, or with one that it launches itself by a command; returns
+    its document (drivers/steps.py says what is in it)."""
     command = DRIVERS[driver]
     if (missing := _missing(command)) is not None:
         raise FileNotFoundError(missing)
