@@ -42,9 +42,10 @@ async def call(gateway: GatewayProcess, front_era: str, path: str = "/p", name: 
 
 
 @pytest.mark.field("AA3")
-@every_pair
 @pytest.mark.parametrize(
-    "order", [{"exit": 0}, {"exit": 17}, {"kill": signal.SIGTERM}, {"kill": signal.SIGKILL}], ids=str
+    ("front_era", "era", "order"),
+    [(front, era, {"exit": 17}) for front in ERAS for era in ERAS]
+    + [("modern", "legacy", order) for order in ({"exit": 0}, {"kill": signal.SIGTERM}, {"kill": signal.SIGKILL})],
 )
 async def test_every_call_of_a_child_that_dies_ends_at_once_and_the_next_is_served(
     front_era: str, era: str, order: Json
@@ -176,29 +177,28 @@ async def test_what_a_child_has_started_ends_with_it_and_so_does_a_stubborn_one(
 # AA5
 
 
+CANNOT_START: dict[str, tuple[Json, str]] = {
+    "not-found": ({"command": "no-such-command-anywhere"}, "No such file or directory"),
+    "not-executable": ({"command": "/etc/passwd"}, "Permission denied"),
+    "a-folder": ({"command": "/"}, "Permission denied"),
+    "no-such-cwd": ({"command": "cat", "cwd": "/no/such/folder"}, "No such file or directory"),
+    "too-long": ({"command": "cat", "args": ["x" * 200_000]}, "Argument list too long"),
+}
+
+
 @pytest.mark.field("AA5")
 @either_front
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ({"command": "no-such-command-anywhere"}, "No such file or directory"),
-        ({"command": "/etc/passwd"}, "Permission denied"),
-        ({"command": "/"}, "Permission denied"),
-        ({"command": "cat", "cwd": "/no/such/folder"}, "No such file or directory"),
-        ({"command": "cat", "args": ["x" * 200_000]}, "Argument list too long"),
-    ],
-    ids=["not found", "not executable", "a folder", "no such cwd", "too many arguments"],
-)
-async def test_a_command_that_cannot_start_is_an_error_of_its_own_route(
-    front_era: str, entry: Json, reason: str
-) -> None:
-    async with Puppets() as puppets, running({"bad": entry, "p": puppets.entry()}) as gateway:
-        front = gateway.front("/bad")
-        answer = await front.modern("tools/list") if front_era == "modern" else await front.post(initialize())
-        assert (answer.status, answer.code) == (503, -32603)
-        assert "cannot be started" in answer.error["message"]
-        assert f"its command cannot be started: {reason}" in gateway.stderr()
-        assert "name" in (await call(gateway, front_era)).said
+async def test_a_command_that_cannot_start_is_an_error_of_its_own_route(front_era: str) -> None:
+    async with Puppets() as puppets:
+        behind = {name: entry for name, (entry, _) in CANNOT_START.items()}
+        async with running({**behind, "p": puppets.entry()}) as gateway:
+            for name, (_, reason) in CANNOT_START.items():
+                front = gateway.front(f"/{name}")
+                answer = await front.modern("tools/list") if front_era == "modern" else await front.post(initialize())
+                assert (answer.status, answer.code) == (503, -32603), name
+                assert "cannot be started" in answer.error["message"], name
+                assert f"upstream {name}: its command cannot be started: {reason}" in gateway.stderr()
+            assert "name" in (await call(gateway, front_era)).said
 
 
 # G4

@@ -213,7 +213,9 @@ async def test_listen_streams_share_the_channel_and_are_told_apart_by_their_ids(
 async def test_what_happens_in_a_legacy_session_comes_unasked(tmp_path: Path) -> None:
     async with LegacyUpstream(get_stream=True) as upstream, launched(tmp_path, "--upstream", upstream.url) as host:
         await host.initialize()
-        await upstream.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        await host.answer(request("tools/list", ident=1))
+        session = upstream.calls("tools/list")[0].session
+        await upstream.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, session)
         assert "id" not in await host.until(method="notifications/tools/list_changed")
         await host.end()
 
@@ -221,43 +223,37 @@ async def test_what_happens_in_a_legacy_session_comes_unasked(tmp_path: Path) ->
 META = {PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {}}
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "ident"),
-    [
-        (b"{not json", -32700, None),
-        (b"\xff\xfe", -32700, None),
-        (b"[]", -32600, None),
-        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
-        (b'{"id":1,"method":"ping"}', -32600, 1),
-        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600, 1),
-        (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32602, 1),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32600, 1),
-        (json.dumps(request("tools/list", {"_meta": {PREFIX + "protocolVersion": "2026-07-28"}})).encode(), -32602, 1),
-        (json.dumps(request("tools/list", {"_meta": META | {PREFIX + "protocolVersion": "2030-01-01"}})).encode(), -32022, 1),
-        (json.dumps(request("tools/list", {"_meta": META | {PREFIX + "logLevel": "loud"}})).encode(), -32602, 1),
-        (json.dumps(request("ping", {"_meta": META})).encode(), -32601, 1),
-        (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list","params":{"_meta":%b}}' % json.dumps(META).encode(), -32600, 2),
-        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', -32602, 1),
-        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"' + b"x" * 5_000_000 + b'"}}', -32600, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}", -32600, 1),
-    ],
-    ids=lambda value: repr(value)[:60] if isinstance(value, bytes) else None,
-)  # fmt: skip
-async def test_what_is_wrong_is_answered_and_the_next_line_is_served(
-    wrong_host: Host, line: bytes, code: int, ident: Any
-) -> None:
-    wrong_host.write(line)
-    answer = await wrong_host.read()
-    assert answer is not None
-    assert (answer["error"]["code"], answer.get("id")) == (code, ident)
-    assert "result" in await wrong_host.modern("tools/list", ident="next")
+OTHER_VERSION = META | {PREFIX + "protocolVersion": "2030-01-01"}
+TWICE = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list","params":{"_meta":%b}}' % json.dumps(META).encode()
+WRONG: list[tuple[bytes, int, Any]] = [
+    (b"{not json", -32700, None),
+    (b"\xff\xfe", -32700, None),
+    (b"[]", -32600, None),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
+    (b'{"id":1,"method":"ping"}', -32600, 1),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600, 1),
+    (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32602, 1),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32600, 1),
+    (json.dumps(request("tools/list", {"_meta": {PREFIX + "protocolVersion": "2026-07-28"}})).encode(), -32602, 1),
+    (json.dumps(request("tools/list", {"_meta": OTHER_VERSION})).encode(), -32022, 1),
+    (json.dumps(request("tools/list", {"_meta": META | {PREFIX + "logLevel": "loud"}})).encode(), -32602, 1),
+    (json.dumps(request("ping", {"_meta": META})).encode(), -32601, 1),
+    (TWICE, -32600, 2),
+    (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', -32602, 1),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"' + b"x" * 5_000_000 + b'"}}', -32600, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}", -32600, 1),
+]
 
 
-@pytest.fixture
-async def wrong_host(tmp_path: Path) -> Any:
+async def test_what_is_wrong_is_answered_and_the_next_line_is_served(tmp_path: Path) -> None:
     async with ModernUpstream() as upstream, launched(tmp_path, "--upstream", upstream.url) as host:
-        yield host
+        for line, code, ident in WRONG:
+            host.write(line)
+            answer = await host.read()
+            assert answer is not None, line[:200]
+            assert (answer["error"]["code"], answer.get("id")) == (code, ident), line[:200]
+            assert "result" in await host.modern("tools/list", ident="next"), line[:200]
         assert await host.end() == []
 
 
