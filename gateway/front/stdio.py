@@ -8,6 +8,7 @@ batch of 2025-03-26 is one line an element.
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -72,11 +73,15 @@ class StdioFront:
             await asyncio.wait(calls, timeout=END_S)
 
     async def close(self) -> None:
-        """Cancels what is still under way."""
+        """Cancels what is still under way, and ends the session at the server."""
         for task in tuple(self._tasks):
             task.cancel()
         while self._tasks:
             await asyncio.wait(self._tasks)
+        if self._owner is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await legacy.end_everywhere(self._service, self._host, self._head, self._owner)
 
     # in
 

@@ -104,6 +104,7 @@ class Channel:
         self._readers: dict[object, Mailbox] = {}
         self._asks: dict[tuple[type, Any], Mailbox] = {}
         self._backlog: deque[Json] = deque(maxlen=BACKLOG)
+        self._dropped = 0
 
     @property
     def ended(self) -> bool:
@@ -176,7 +177,10 @@ class Channel:
             value = None
         messages = value if isinstance(value, list) else [value]
         if not all(isinstance(one, dict) and _is_message(one) for one in messages):
-            log.warning("upstream %s: a line of %d bytes is no message and was dropped", self.child.name, len(line))
+            self._dropped += 1
+            if str(self._dropped).strip("0") == "1":  # the 1st, 10th, 100th, ...: some servers log there all day
+                text = "upstream %s: a line of %d bytes is no message and was dropped, %d so far"
+                log.warning(text, self.child.name, len(line), self._dropped)
             return
         self.has_spoken = True
         for message in messages:

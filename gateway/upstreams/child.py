@@ -84,7 +84,9 @@ class Child:
                 start_new_session=True,  # a process group of its own, which is what is killed
             )
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "an argument holds a null byte"
+            reason = error.strerror if isinstance(error, OSError) else "it holds a null byte"
+            if isinstance(error, OSError) and (error.errno or 0) <= 0:  # uvloop, where descriptors run out
+                reason = "the system has no room for it"
             log.warning("upstream %s: its command cannot be started: %s", name, reason)
             why = f"upstream {name}: its command cannot be started ({reason})"
             raise UpstreamFault(why, http=503, executed=False) from error

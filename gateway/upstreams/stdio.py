@@ -398,11 +398,12 @@ class StdioTransport:
     async def _common(self, *, initialized: bool) -> Channel:
         """The common child, started where none runs."""
         async with self._starting:
-            if self._main is None or self._main.ended:
-                self._main = await self._start(is_shared=True)
-        if initialized and not isinstance((await self._handshake(self._main)).get("result"), dict):
+            main = self._main
+            if main is None or main.ended:
+                main = self._main = await self._start(is_shared=True)
+        if initialized and not isinstance((await self._handshake(main)).get("result"), dict):
             raise UpstreamFault(f"upstream {self.name} refused to initialize", executed=False, contradiction=True)
-        return self._main
+        return main
 
     def _adopted(self) -> Channel | None:
         """The common child as a session's own, where a probe has found that it speaks sessions and nobody uses it."""

@@ -58,6 +58,8 @@ async def test_a_host_of_either_era_is_served_whatever_the_server_speaks(
         if front_era == "legacy":
             assert (await host.answer(request("ping", ident="p")))["result"] == {}
         assert await host.end() == []
+        if isinstance(upstream, LegacyUpstream):
+            assert upstream.live == set(), "every session at the server has ended with the host"
 
 
 @every_pair

@@ -50,7 +50,8 @@ SERVERS: dict[str, tuple[list[str], list[dict[str, Any]]]] = {
         ],
     ),
 }
-DIRECT = {"everything": "py1", "memory": "py1", "modern-only": "ts2-auto"}
+SERVERS["both"] = ([*SERVERS["modern-only"][0], "serve"], SERVERS["modern-only"][1])
+DIRECT = {"everything": "py1", "memory": "py1", "modern-only": "ts2-auto", "both": "ts2-auto"}
 """The client of the server's own era that the others are measured by."""
 RUNS = [
     ("everything", "serve", "ts2-auto"),
@@ -67,6 +68,9 @@ RUNS = [
     ("modern-only", "serve", "ts1"),
     ("modern-only", "stdio", "ts2-auto"),
     ("modern-only", "stdio", "py1"),
+    ("both", "serve", "ts2-auto"),
+    ("both", "serve", "py1"),
+    ("both", "stdio", "py1"),
 ]
 
 

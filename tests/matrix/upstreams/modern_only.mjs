@@ -1,5 +1,5 @@
 // A modern-only upstream on the official TypeScript SDK 2.x: `legacy: 'reject'` refuses initialize and sessions.
-// With the argument `stdio` it serves on standard input and output instead.
+// With the argument `stdio` it serves on standard input and output instead, with `stdio serve` both eras.
 // Serves catalogue.json as it stands; integers past 2^53 keep their digits (JSON.rawJSON). Prints its URL when ready.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -99,7 +99,7 @@ function build() {
   return server;
 }
 
-if (process.argv[2] === "stdio") serveStdio(build, { legacy: "reject" });
+if (process.argv[2] === "stdio") serveStdio(build, { legacy: process.argv[3] ?? "reject" });
 else listen();
 
 function listen() {
