@@ -23,8 +23,8 @@ FLOORS = {
         "gateway": {
             1: "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory",
             2: "exchange",
-            3: "upstreams/base upstreams/wire upstreams/transport upstreams/child upstreams/channel upstreams/stdio "
-            "upstreams/schemas upstreams/sessions upstreams/conversation "
+            3: "upstreams/base upstreams/wire upstreams/transport upstreams/child upstreams/channel upstreams/rooms "
+            "upstreams/stdio upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/service front/reply front/drive front/batch front/splice front/modern front/legacy "
             "front/mcp front/stdio front/pipes front/status front/port",

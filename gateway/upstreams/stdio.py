@@ -12,14 +12,14 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
+from gateway.upstreams.rooms import Room, Rooms, hears
 from gateway.upstreams.wire import Piece, within
 from policies import jsonrpc
 from policies.errors import UpstreamFault, UpstreamRetired
@@ -28,10 +28,7 @@ from policies.mcp import (
     HEADER_SESSION,
     LATEST_LEGACY,
     LISTEN,
-    LOG_LEVELS,
-    LOG_MESSAGE,
     MAY_ASK,
-    RESOURCE_UPDATED,
     Json,
 )
 from policies.restarts import Restarts
@@ -51,18 +48,6 @@ INHERITED_WINDOWS = ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH",
 INHERITED_WINDOWS_TOO = ("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
 """What a child gets of this process's environment, as with the official SDKs: what programs need to run at all, and
 none of the secrets that a gateway has there."""
-
-
-@dataclass(eq=False, slots=True)
-class Room:
-    """One session at the upstream. `channel` is its own child; None where it is the common one."""
-
-    id: str
-    channel: Channel | None = None
-    uris: set[str] = field(default_factory=set)
-    level: str | None = None
-    used_s: float = field(default_factory=time.monotonic)
-    expiry: asyncio.TimerHandle | None = None
 
 
 class StdioReception:
@@ -123,7 +108,7 @@ class StdioTransport:
         self._why = ""
         self._main: Channel | None = None
         self._starting = asyncio.Lock()
-        self._rooms: dict[str, Room] = {}
+        self._rooms = Rooms()
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
         self._retired = False
@@ -156,7 +141,7 @@ class StdioTransport:
     async def retire(self) -> None:
         """Ends the streams, and waits until nothing else is under way either."""
         self._retired = True
-        for channel in {self._main, *(room.channel for room in self._rooms.values())}:
+        for channel in {self._main, *(room.channel for room in self._rooms)}:
             if channel is not None:
                 channel.end_streams(self._retirement())
         await self._idle.wait()
@@ -187,7 +172,7 @@ class StdioTransport:
     async def close(self) -> None:
         """Ends every child and waits until it is gone."""
         self._closed = True
-        for room in list(self._rooms.values()):
+        for room in self._rooms:
             self._end_room(room)
         if self._main is not None:
             self._end(self._main)
@@ -207,7 +192,7 @@ class StdioTransport:
             return
         channel = await self._channel(room)
         if room is not None and room.channel is None:
-            answer = self._kept_apart(message, room)
+            answer = self._rooms.take(message, room)
             if answer is not None:
                 yield self._at_hand(message, answer)
                 return
@@ -264,7 +249,7 @@ class StdioTransport:
         """The session's room. The common child's has nothing to lose, so that one from before a restart goes on."""
         room = self._rooms.get(session)
         if room is None and self._is_shared:
-            room = self._rooms[session] = Room(session)
+            room = self._rooms.add(Room(session))
             self._used(room)
         return room
 
@@ -284,7 +269,7 @@ class StdioTransport:
             if room.channel is not None:
                 self._end(room.channel)
             return self._at_hand(message, answer)
-        self._rooms[room.id] = room
+        self._rooms.add(room)
         self._used(room)
         return self._at_hand(message, answer, {HEADER_SESSION: room.id})
 
@@ -314,49 +299,20 @@ class StdioTransport:
             return answer
 
     async def _replay(self, channel: Channel) -> None:
-        level = _most_verbose(room.level for room in self._rooms.values())
-        if level is not None:
-            await self._ask(channel, self._own("logging/setLevel", {"level": level}))
-        for uri in {uri for room in self._rooms.values() for uri in room.uris}:
+        if self._rooms.level is not None:
+            await self._ask(channel, self._own("logging/setLevel", {"level": self._rooms.level}))
+        for uri in self._rooms.uris:
             await self._ask(channel, self._own("resources/subscribe", {"uri": uri}))
 
     def _own(self, method: str, params: Json) -> Json:
         return {"jsonrpc": "2.0", "id": self._ids.next(), "method": method, "params": params}
-
-    def _kept_apart(self, message: Json, room: Room) -> Json | None:
-        """What sessions of the common child do to it without knowing of each other: the answer where the child need
-        not hear of it, and the message changed in place where it must hear something else."""
-        params = message.get("params") or {}
-        uri, level = params.get("uri"), params.get("level")
-        others = [other for other in self._rooms.values() if other is not room]
-        if message["method"] == "resources/subscribe" and isinstance(uri, str):
-            room.uris.add(uri)
-        elif message["method"] == "resources/unsubscribe" and isinstance(uri, str):
-            room.uris.discard(uri)
-            if any(uri in other.uris for other in others):
-                return {"result": {}}
-        elif message["method"] == "logging/setLevel" and level in LOG_LEVELS:
-            room.level = level
-            message["params"] = {**params, "level": _most_verbose(other.level for other in self._rooms.values())}
-        return None
-
-    def _hears(self, room: object, method: str, params: Json) -> bool:
-        """Whether a session of the common child may see what names no request."""
-        if not isinstance(room, Room):
-            return True
-        if method == RESOURCE_UPDATED:
-            uri = str(params.get("uri"))
-            return any(uri == one or uri.startswith(one.removesuffix("/") + "/") for one in room.uris)
-        if method == LOG_MESSAGE and room.level is not None and params.get("level") in LOG_LEVELS:
-            return LOG_LEVELS.index(params["level"]) >= LOG_LEVELS.index(room.level)
-        return True
 
     def _used(self, room: Room) -> None:
         """A session's own child ends after `IDLE_S` without a call or a reader."""
         room.used_s = time.monotonic()
         if room.expiry is not None:
             room.expiry.cancel()
-        if self._rooms.get(room.id) is room:
+        if room in self._rooms:
             room.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._expire, room)
 
     def _expire(self, room: Room) -> None:
@@ -369,19 +325,19 @@ class StdioTransport:
     def _end_room(self, room: Room) -> None:
         if room.expiry is not None:
             room.expiry.cancel()
-        if self._rooms.pop(room.id, None) is None:
+        if not self._rooms.remove(room):
             return
         if room.channel is not None:
             self._end(room.channel)
         elif self._main is not None and not self._main.ended:
-            for uri in room.uris - {uri for other in self._rooms.values() for uri in other.uris}:
+            for uri in room.uris - self._rooms.uris:
                 self._main.child.write_now(jsonrpc.dumps(self._own("resources/unsubscribe", {"uri": uri})))
 
     def _make_room(self) -> None:
         """Raises `UpstreamFault` where no more sessions' children may run."""
         if len(self._rooms) < self.settings.max_children:
             return
-        idle = [r for r in self._rooms.values() if r.channel is not None and not r.channel.is_busy]
+        idle = [r for r in self._rooms if r.channel is not None and not r.channel.is_busy]
         oldest = min(idle, key=lambda r: r.used_s, default=None)
         if oldest is None or time.monotonic() - oldest.used_s < YIELDS_AFTER_S:
             why = f"upstream {self.name} has {len(self._rooms)} sessions with a process each (max_children); end one"
@@ -430,7 +386,7 @@ class StdioTransport:
         except UpstreamFault:
             self._failed(0.0, "its command cannot be started")
             raise
-        channel = Channel(child, is_shared=is_shared, hears=self._hears)
+        channel = Channel(child, is_shared=is_shared, hears=hears)
         channel.on_end = lambda: self._on_end(channel)
         channel.attend()
         log.info("upstream %s: started process %d", self.name, child.pid)
@@ -438,7 +394,7 @@ class StdioTransport:
 
     def _on_end(self, channel: Channel) -> None:
         child = channel.child
-        for room in [room for room in self._rooms.values() if room.channel is channel]:
+        for room in [room for room in self._rooms if room.channel is channel]:
             self._end_room(room)
         if self._main is channel:
             self._main = None
@@ -462,8 +418,3 @@ class StdioTransport:
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
     names = INHERITED + INHERITED_WINDOWS + INHERITED_WINDOWS_TOO if os.name == "nt" else INHERITED
     return {name: os.environ[name] for name in names if name in os.environ} | dict(own)
-
-
-def _most_verbose(levels: Iterable[str | None]) -> str | None:
-    known = [level for level in levels if level is not None]
-    return min(known, key=LOG_LEVELS.index, default=None)
