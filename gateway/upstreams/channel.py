@@ -241,7 +241,7 @@ class Channel:
                 listener.put(message)
         elif method in LIST_CHANGED or method == RESOURCE_UPDATED:
             for room, reader in self._readers.items():
-                if self._hears(room, method, params):
+                if not self.is_shared or self._hears(room, method, params):
                     reader.put(message)
             if not self._readers and not self.is_shared:
                 self._backlog.append(message)
@@ -254,7 +254,7 @@ class Channel:
         params = _object(message.get("params"))
         is_log = method == LOG_MESSAGE
         calls = [one for one in self._pending.values() if (one.may_log if is_log else one.method in MAY_ASK)]
-        if len(calls) == 1 and self._hears(calls[0].room, method, params):
+        if len(calls) == 1 and (not self.is_shared or self._hears(calls[0].room, method, params)):
             calls[0].put(message)
         elif not self.is_shared:
             self._hand(next(iter(self._readers.values()), None), message)

@@ -229,9 +229,10 @@ class StdioTransport:
 
     @asynccontextmanager
     async def _get(self, room: Room) -> AsyncIterator[StdioReception]:
-        channel = await self._channel(room)
-        mailbox = channel.read(room)
+        channel = room.channel or await self._common()
+        mailbox = channel.read(room)  # before a new child has been greeted: nothing that it says is missed
         try:
+            await self._greet(channel, room)
             yield StdioReception(self.name, 200, mailbox, kind="sse")
         finally:
             channel.stop_reading(room, mailbox)
@@ -255,7 +256,7 @@ class StdioTransport:
 
     async def _initialize(self, message: Json) -> StdioReception:
         if self._is_shared:
-            channel = await self._common(initialized=False)
+            channel = await self._common()
             if channel.is_modern:
                 return StdioReception(self.name, 400)  # it is spoken to in its own era; the bridge serves sessions
             answer = await self._handshake(channel)
@@ -347,18 +348,23 @@ class StdioTransport:
     # children
 
     async def _channel(self, room: Room | None) -> Channel:
-        if room is not None and room.channel is not None:
-            return room.channel
-        return await self._common(initialized=room is not None)
+        channel = (room.channel if room is not None else None) or await self._common()
+        await self._greet(channel, room)
+        return channel
 
-    async def _common(self, *, initialized: bool) -> Channel:
+    async def _greet(self, channel: Channel, room: Room | None) -> None:
+        """Sees to it that the common child has been initialized, where a session uses it."""
+        if room is None or room.channel is not None:
+            return
+        if not isinstance((await self._handshake(channel)).get("result"), dict):
+            raise UpstreamFault(f"upstream {self.name} refused to initialize", executed=False, contradiction=True)
+
+    async def _common(self) -> Channel:
         """The common child, started where none runs."""
         async with self._starting:
             main = self._main
             if main is None or main.ended:
                 main = self._main = await self._start(is_shared=True)
-        if initialized and not isinstance((await self._handshake(main)).get("result"), dict):
-            raise UpstreamFault(f"upstream {self.name} refused to initialize", executed=False, contradiction=True)
         return main
 
     def _adopted(self) -> Channel | None:

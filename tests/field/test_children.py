@@ -349,6 +349,24 @@ async def test_a_session_of_its_own_asks_its_client_and_dies_alone() -> None:
         await puppets.when(lambda: other.gone)
 
 
+async def test_a_session_of_its_own_hears_all_that_its_child_says() -> None:
+    async with Puppets() as puppets, running({"p": puppets.entry(scope="session")}) as gateway:
+        session = await gateway.front("/p").initialize()
+        await session.request("tools/call", {"name": "t"})
+        [child] = [child for child in puppets.children if child.calls("tools/call")]
+        said = [
+            {"method": "notifications/message", "params": {"level": "debug", "data": "of no call"}},
+            {"method": "notifications/resources/updated", "params": {"uri": "note://never-subscribed"}},
+            {"method": "notifications/com.example/own"},
+        ]
+        child.say(said[0])  # before anybody reads: kept until somebody does
+        async with session.get() as stream:
+            for message in said[1:]:
+                child.say(message)
+            for message in said:
+                assert await stream.message() == {"jsonrpc": "2.0", **message}
+
+
 async def test_no_more_children_run_than_are_allowed() -> None:
     async with Puppets() as puppets, running({"p": puppets.entry(scope="session", max_children=2)}) as gateway:
         await call(gateway, "modern")  # in a session of the gateway's own

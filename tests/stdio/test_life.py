@@ -47,6 +47,43 @@ async def test_a_changed_command_takes_new_calls_and_the_old_one_ends_after_its_
             await gateway.stop()
 
 
+CHANGED = "notifications/tools/list_changed"
+
+
+async def test_a_listener_of_sessions_hears_the_child_that_comes_after() -> None:
+    async with Puppets() as puppets, running({"p": puppets.entry()}) as gateway:
+        hello = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "p", "version": "1"}}
+        puppets.on["initialize"] = {**hello, "capabilities": {"tools": {"listChanged": True}, "logging": {}}}
+        front = gateway.front("/p")
+        session = await front.initialize()
+        assert (await session.request("logging/setLevel", {"level": "warning"})).result == {}
+        async with front.modern_open("subscriptions/listen", {"notifications": {"toolsListChanged": True}}) as stream:
+            assert (await stream.message() or {})["params"]["notifications"] == {"toolsListChanged": True}
+            (await puppets.child(1)).order(exit=1)
+            child = await puppets.child(2)
+            await puppets.when(lambda: child.calls("logging/setLevel"))
+            child.say({"method": CHANGED})
+            assert (await stream.message() or {})["method"] == CHANGED
+        assert child.calls("logging/setLevel")[0]["params"] == {"level": "warning"}, (
+            "told again what it was told before"
+        )
+
+
+async def test_a_listener_of_2026_07_28_is_told_that_its_stream_has_ended() -> None:
+    async def acknowledge(child: Puppet, message: Json) -> None:
+        tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]}, "notifications": {}}
+        child.say({"method": "notifications/subscriptions/acknowledged", "params": tag})
+
+    async with Puppets("modern") as puppets, running({"p": puppets.entry()}) as gateway:
+        puppets.on["subscriptions/listen"] = acknowledge
+        front = gateway.front("/p")
+        async with front.modern_open("subscriptions/listen", {"notifications": {}}, ident="mine") as stream:
+            assert (await stream.message() or {})["method"] == "notifications/subscriptions/acknowledged"
+            (await puppets.child(1)).order(exit=1)
+            [end] = await stream.rest()
+            assert (end["id"], end["result"]["resultType"]) == ("mine", "complete")
+
+
 async def test_a_call_that_is_under_way_at_sigterm_is_answered_before_its_child_ends() -> None:
     async with Puppets() as puppets, running({"p": puppets.entry()}) as gateway:
         puppets.on["tools/call"] = never
