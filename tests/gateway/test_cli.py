@@ -128,7 +128,7 @@ def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(
     assert "planted" not in err
 
 
-@pytest.mark.parametrize("command", ["", "serve", "check", "probe", "keygen", "demo"])
+@pytest.mark.parametrize("command", ["", "serve", "stdio", "check", "probe", "keygen", "demo"])
 def test_every_command_says_what_it_does_and_lists_the_exit_codes(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -160,6 +160,15 @@ async def test_check_says_what_becomes_of_requests_and_shows_no_secret(tmp_path:
         '  param Region glob "us-*" -> harbour: http://harbour.example.com/mcp, era legacy',
         "  everything else -> weather: http://127.0.0.1:9000/mcp?..., era auto",
     ]
+
+
+async def test_check_shows_what_a_command_runs_and_none_of_its_secrets(tmp_path: Path) -> None:
+    entry = "{command: npx, args: [server, --key=planted], env: {TOKEN: planted}, scope: session}"
+    (tmp_path / "config.yaml").write_text(f"upstreams: {{notes: {entry}}}\nroutes: [{{path: /mcp, upstream: notes}}]\n")
+    done = await run("check", "-c", "config.yaml", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "/mcp -> notes: runs npx, session, era auto" in done.out
+    assert "planted" not in done.out
 
 
 async def test_check_notes_what_an_operator_may_not_have_meant(tmp_path: Path) -> None:
