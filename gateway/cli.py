@@ -1,4 +1,4 @@
-"""The command line: `mcp-front-door serve | check | probe | keygen | demo`.
+"""The command line: `mcp-front-door serve | stdio | check | probe | keygen | demo`.
 
 Every error is one line on stderr that names the option or field and the fix; exit codes are in `gateway/exit_codes.py`.
 What the commands do lives elsewhere: this module reads arguments, calls, and turns known errors into lines and codes.
@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gateway import app, exit_codes
-from gateway.config import ConfigError, for_upstream, json_schema, load
+from gateway import app, exit_codes, pipe
+from gateway.config import ConfigError, for_command, for_upstream, json_schema, load
 from gateway.summary import probe_json, probe_lines, settings_lines
 from gateway.upstreams.probe import probe
 from policies import wellformed
@@ -45,8 +45,15 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # argparse takes "--" for its own, and not in every version alike: what stands after it is split off before
+    end = given.index("--") if "--" in given else len(given)
+    given, upstream_command = given[:end], given[end + 1 :]
     try:
-        options = _parser().parse_args(arguments)
+        options = _parser(has_command=bool(upstream_command)).parse_args(given)
+        options.upstream_command = upstream_command
+        if upstream_command and options.run not in (_serve, _stdio):
+            raise UsageError('a command after "--" goes with serve and stdio only')
         code: int = options.run(options)
         sys.stdout.flush()  # here, where it can fail in order
     except UsageError as error:
@@ -76,12 +83,35 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
+    if options.upstream_command:
+        for option, value in (("-c/--config", options.config), ("--upstream", options.upstream)):
+            if value is not None:
+                raise UsageError(f"{option}: not allowed with a command")
+        listen = options.listen or DEFAULT_LISTEN
+        return for_command(options.upstream_command, listen, options.era or "auto", os.environ)
     if options.config is not None:
         for option, value in (("--listen", options.listen), ("--era", options.era)):
             if value is not None:
                 raise UsageError(f"{option}: goes with --upstream only; set it in {options.config}")
         return load(options.config, os.environ)
     return for_upstream(options.upstream, options.listen or DEFAULT_LISTEN, options.era or "auto")
+
+
+def _stdio(options: argparse.Namespace) -> int:
+    """A host that launches this process has one session for as long as the process lives: an upstream session that is
+    lost is replaced, since nobody could start another, and a command is this host's alone."""
+    heals = options.era != "modern"
+    if options.upstream_command:
+        if options.upstream is not None:
+            raise UsageError("--upstream: not allowed with a command")
+        if options.header:
+            raise UsageError("--header: goes with --upstream only")
+        more = {"scope": "session", "heal": heals}
+        settings = for_command(options.upstream_command, DEFAULT_LISTEN, options.era, os.environ, **more)
+    else:
+        headers = dict(_header(text) for text in options.header)
+        settings = for_upstream(options.upstream, DEFAULT_LISTEN, options.era, headers=headers, heal=heals)
+    return pipe.run(settings)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -182,7 +212,7 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=DISTRIBUTION,
         description="A gateway in front of MCP servers that speaks both eras of the protocol.",
@@ -201,13 +231,24 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    sent = "send this with every request"
     serve = command("serve", "run the gateway until SIGTERM or Ctrl-C")
-    source = serve.add_mutually_exclusive_group(required=True)
+    serve.usage = (
+        f"{DISTRIBUTION} serve (-c FILE | [--listen HOST:PORT] [--era ERA] (--upstream URL | -- COMMAND ARG...))"
+    )
+    source = serve.add_mutually_exclusive_group(required=not has_command)
     source.add_argument("-c", "--config", type=Path, metavar="FILE", help="configuration file (YAML)")
     source.add_argument("--upstream", metavar="URL", help="serve this one MCP server at /mcp, without a file")
-    serve.add_argument("--listen", metavar="HOST:PORT", help=f"with --upstream (default {DEFAULT_LISTEN}; port 0: any)")
-    serve.add_argument("--era", choices=["auto", "modern", "legacy"], help="with --upstream (default auto: found out)")
+    serve.add_argument("--listen", metavar="HOST:PORT", help=f"without a file (default {DEFAULT_LISTEN}; port 0: any)")
+    serve.add_argument("--era", choices=["auto", "modern", "legacy"], help="without a file (default auto: found out)")
     serve.set_defaults(run=_serve)
+
+    pipe_end = command("stdio", "be an MCP server on standard input and output, for hosts that only launch commands")
+    pipe_end.usage = f"{DISTRIBUTION} stdio [--era ERA] (--upstream URL [-H 'NAME: VALUE'] | -- COMMAND ARG...)"
+    pipe_end.add_argument("--upstream", metavar="URL", required=not has_command, help="the MCP server to speak to")
+    pipe_end.add_argument("--era", choices=["auto", "modern", "legacy"], default="auto", help="the server's")
+    pipe_end.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=sent)
+    pipe_end.set_defaults(run=_stdio)
 
     check = command("check", "say whether a configuration file is right, and what it makes of requests")
     what = check.add_mutually_exclusive_group(required=True)
@@ -217,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
 
     ask = command("probe", "find out what an MCP server speaks: eras, versions, capabilities, extensions")
     ask.add_argument("url", metavar="URL", help="its MCP endpoint, for example http://127.0.0.1:9000/mcp")
-    ask.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help="send this as well")
+    ask.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=sent)
     ask.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=5.0, help="for each request (default 5)")
     ask.add_argument("--json", action="store_true", help="print JSON")
     ask.set_defaults(run=_probe)

@@ -4,7 +4,7 @@ The file is YAML with `${NAME}` and `file:PATH` placeholders (`gateway/placehold
 decided by `policies/settings.py`; nothing here knows what a setting does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from gateway.config_errors import dotted, problems
 from gateway.placeholders import fill
 from gateway.yaml_file import YamlError, parse
+from policies import wellformed
 from policies.settings import Settings
 
 SINGLE_UPSTREAM: Final = "upstream"
@@ -21,6 +22,7 @@ SINGLE_PATH: Final = "/mcp"
 _OPTIONS: Final[Mapping[tuple[str | int, ...], str]] = {
     ("listen",): "--listen",
     ("upstreams", SINGLE_UPSTREAM, "url"): "--upstream",
+    ("upstreams", SINGLE_UPSTREAM, "command"): "COMMAND",
     ("upstreams", SINGLE_UPSTREAM, "era"): "--era",
 }
 
@@ -61,11 +63,22 @@ def load(path: Path, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def for_upstream(url: str, listen: str, era: str) -> Settings:
+def for_upstream(url: str, listen: str, era: str, **more: Any) -> Settings:
     """Settings that serve one upstream at `/mcp`. Raises `ConfigError`, whose lines name the option."""
+    return _single({"url": url, "era": era, **more}, listen)
+
+
+def for_command(command: Sequence[str], listen: str, era: str, environ: Mapping[str, str], **more: Any) -> Settings:
+    """The same for a command, which gets the whole environment, as one that is typed into a shell does."""
+    program, *arguments = command
+    env = {name: value for name, value in environ.items() if wellformed.is_variable(name)}
+    return _single({"command": program, "args": arguments, "env": env, "era": era, **more}, listen)
+
+
+def _single(upstream: dict[str, Any], listen: str) -> Settings:
     document = {
         "listen": listen,
-        "upstreams": {SINGLE_UPSTREAM: {"url": url, "era": era}},
+        "upstreams": {SINGLE_UPSTREAM: upstream},
         "routes": [{"path": SINGLE_PATH, "upstream": SINGLE_UPSTREAM}],
     }
     try:

@@ -10,7 +10,7 @@ UPSTREAM_FAILED: Final = 4
 INTERRUPTED: Final = 130
 
 MEANINGS: Final = {
-    OK: "done; for serve and demo: ended by SIGTERM or Ctrl-C",
+    OK: "done; for serve, stdio and demo: ended by SIGTERM or Ctrl-C; for stdio also: its host has gone",
     FAILED: "an error of the program itself",
     USAGE: "the command line or the configuration is wrong, or the demo's extra is not installed",
     CANNOT_LISTEN: "the address to listen on is taken or not this machine's",

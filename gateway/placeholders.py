@@ -21,8 +21,7 @@ Place = tuple[str | int, ...]
 SECRET_PLACES: Final = (
     ("keys", "*"),
     ("admin_token",),
-    ("upstreams", "*", "url"),
-    ("upstreams", "*", "headers", "*"),
+    *(("upstreams", "*", *place) for place in (("url",), ("headers", "*"), ("env", "*"))),
 )
 MAX_SECRET_BYTES: Final = 64 * 1024
 """No credential is longer, and a path given by mistake (a device, a database) is not read into memory."""

@@ -69,6 +69,8 @@ def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
 
 def _upstream(name: str, settings: Settings) -> str:
     upstream = settings.upstreams[name]
+    if upstream.command:
+        return f"{name}: runs {upstream.command}, {upstream.scope}, era {upstream.era}"
     url = urlsplit(upstream.url)
     return (
         f"{name}: {urlunsplit((url.scheme, url.netloc, url.path, '...' if url.query else '', ''))}, era {upstream.era}"

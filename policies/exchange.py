@@ -55,7 +55,8 @@ class Call:
 
     `params` has no `_meta`; `meta` holds the `_meta` members that are not the protocol's own per-request fields.
     `capabilities` are the effective ones. `forwarded` are the caller's headers which this upstream is configured to
-    get. `owner` is the legacy session of the caller, None for a modern one.
+    get. `owner` is the legacy session of the caller, None for a modern one. `headless`: the caller's transport has no
+    headers, so that it mirrors no parameters into any.
     """
 
     method: str
@@ -70,6 +71,12 @@ class Call:
     owner: FrontSession | None = None
     param_headers: tuple[tuple[str, str], ...] = ()
     forwarded: tuple[tuple[str, str], ...] = ()
+    headless: bool = False
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether the caller itself mirrors parameters into headers, which are then in `param_headers`."""
+        return self.front.era == "modern" and not self.headless
 
     @property
     def relays_input_required(self) -> bool:

@@ -71,7 +71,8 @@ class Timeouts(_Model):
     """For a connection, the TLS handshake included. A healthy upstream takes milliseconds."""
     first_byte_s: Seconds = 60.0
     """For the head of a response after the request has gone out. An upstream that answers long calls with plain JSON
-    instead of a stream is silent until it is done and needs more."""
+    instead of a stream is silent until it is done and needs more. Of a command: for any answer but a call's, a prompt's
+    or a resource's."""
     idle_s: Seconds = 300.0
     """Between two pieces of a response. Keep-alive comments of a stream count as pieces."""
     total_s: Seconds = 3600.0
@@ -87,10 +88,30 @@ class Timeouts(_Model):
 
 
 class Upstream(_Model):
-    """One MCP server behind the gateway."""
+    """One MCP server behind the gateway: at an address (`url`), or a command that is run (`command`)."""
 
-    url: Annotated[str, AfterValidator(wellformed.upstream_url)]
-    """The MCP endpoint, http or https, without user, password or fragment."""
+    url: Annotated[str, AfterValidator(wellformed.upstream_url)] = ""
+    """The MCP endpoint, http or https, without user, password or fragment. Either this or `command`."""
+    command: Annotated[str, AfterValidator(wellformed.argument)] = ""
+    """The program to run, a name on the `PATH` or a path, which speaks MCP on its standard input and output (stdio). It
+    is started at the first use, and again when it has ended: at once after one crash, then after pauses of 1 to 30
+    seconds, in which its callers are refused with 503. What it writes to standard error goes into the log."""
+    args: tuple[Annotated[str, AfterValidator(wellformed.argument)], ...] = ()
+    """The program's arguments. No shell reads them. Other users of the machine can see them; secrets belong into
+    `env`."""
+    env: Mapping[Annotated[str, AfterValidator(wellformed.variable)], SecretStr] = {}
+    """Variables added to the program's environment, which otherwise holds only what programs need to run at all:
+    `HOME`, `LANG`, `LC_ALL`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ` and `USER`."""
+    cwd: Annotated[str, AfterValidator(wellformed.argument)] = ""
+    """The folder the program runs in; the gateway's own if absent."""
+    scope: Literal["shared", "session"] = "shared"
+    """Who shares a process of a program that speaks in sessions: `shared` is one for all clients, which is told that
+    nobody can be asked anything (no elicitation, sampling or roots); `session` is one for each client session, which
+    may ask its client, keeps its own state, and lives in this gateway process only. What speaks 2026-07-28 has no
+    sessions, and one process serves all."""
+    max_children: int = Field(default=32, ge=1, le=1000)
+    """How many processes `scope: session` may run at a time; more sessions are refused with 503. Clients of 2026-07-28
+    share sessions of the gateway's own, which count as well. From 1 to 1000; a Node.js server takes some 50 MB."""
     era: Literal["auto", "modern", "legacy"] = "auto"
     """The era it is spoken to in: `auto` finds out by a probe, `modern` is 2026-07-28 and later (no sessions), `legacy`
     is 2025-11-25 and earlier (sessions). Forcing one saves the probe, and hides the other from the gateway."""
@@ -143,7 +164,7 @@ class Upstream(_Model):
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        problems: list[Problem] = []
+        problems: list[Problem] = list(self._misplaced())
         if self.verifies_headers and self.era == "legacy":
             problems.append(
                 (("verifies_headers",), "does nothing for era: legacy, which has no Mcp-* headers; remove it")
@@ -152,6 +173,26 @@ class Upstream(_Model):
             problems.append((("heal",), "does nothing for era: modern, without sessions; remove it"))
         _raise(problems)
         return self
+
+    def _misplaced(self) -> Iterator[Problem]:
+        """Settings of the other kind of upstream."""
+        if self.url and self.command:
+            yield ("command",), "stands beside url; keep one of the two"
+        elif self.command:
+            for name in ("headers", "forward_headers", "verifies_headers"):
+                if getattr(self, name):
+                    yield (name,), "does nothing for a command, which gets no HTTP; remove it"
+        elif not self.url:
+            yield ("url",), "is missing; add it, or command: the program to run"
+        else:
+            for name in ("args", "env", "cwd", "scope", "max_children"):
+                if name in self.model_fields_set:
+                    yield (name,), "does nothing without command; remove it"
+
+    @property
+    def own_env(self) -> tuple[tuple[str, str], ...]:
+        """`env` in the clear, for the process alone."""
+        return tuple((name, value.get_secret_value()) for name, value in self.env.items())
 
     @property
     def own_headers(self) -> tuple[tuple[str, str], ...]:

@@ -41,6 +41,7 @@ NAME: Final = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 _NAME: Final = re.compile(NAME)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,16}")
 
 
@@ -166,6 +167,24 @@ def header_value(value: str) -> str:
     if not _HEADER_VALUE.fullmatch(value):
         raise ValueError("must be printable ASCII without blanks at its ends")
     return value
+
+
+def argument(text: str) -> str:
+    """A program, one of its arguments or a folder, as an operating system takes it."""
+    if "\0" in text:
+        raise ValueError("holds a null byte, which no program can be given")
+    return text
+
+
+def is_variable(name: str) -> bool:
+    return _VARIABLE.fullmatch(name) is not None
+
+
+def variable(name: str) -> str:
+    """The name of an environment variable."""
+    if not is_variable(name):
+        raise ValueError("is no name of a variable; use letters, digits and _, not a digit first")
+    return name
 
 
 def sealing_key(text: str) -> tuple[str, bytes]:

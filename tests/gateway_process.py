@@ -110,13 +110,17 @@ def _kill(process: asyncio.subprocess.Process) -> None:
         return
 
 
-Behind = Mapping[str, Upstream | tuple[Upstream, dict[str, Any]]]
+Behind = Mapping[str, Upstream | tuple[Upstream, dict[str, Any]] | dict[str, Any]]
 
 
 def settings(behind: Behind, **more: Any) -> dict[str, Any]:
-    """A configuration with one route `/<name>` for each upstream; a tuple adds members to the upstream's entry."""
+    """A configuration with one route `/<name>` for each upstream; a tuple adds members to the upstream's entry,
+    a dict is an entry."""
     entries: dict[str, dict[str, Any]] = {}
     for name, peer in behind.items():
+        if isinstance(peer, dict):
+            entries[name] = peer
+            continue
         upstream, extra = peer if isinstance(peer, tuple) else (peer, {})
         entries[name] = {"url": upstream.url, **extra}
     routes = [{"path": f"/{name}", "upstream": name} for name in entries]

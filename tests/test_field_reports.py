@@ -48,6 +48,8 @@ DUE = frozenset(
         "AB7",
         "AB9",
         "AB10",
+        "AA3",
+        "AA5",
         "B1",
         "B5",
         "C1",
@@ -65,6 +67,8 @@ DUE = frozenset(
         "H1",
         "H3",
         "H4",
+        "G4",
+        "H5",
         "I1",
         "I2",
     }

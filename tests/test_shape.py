@@ -16,19 +16,21 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients",
             2: "jsonrpc sse settings sealing exchange session request_state",
-            3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions "
-            "translation/mrtr",
+            3: "era headers identity inline peek restarts routing translation/discover translation/messages "
+            "translation/subscriptions translation/mrtr",
             4: "admission delivery metrics",
         },
         "gateway": {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics stores/base "
             "stores/memory",
             2: "exchange parking",
-            3: "upstreams/base upstreams/wire upstreams/asking upstreams/schemas upstreams/sessions "
-            "upstreams/conversation upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
+            3: "upstreams/base upstreams/wire upstreams/transport upstreams/child upstreams/channel upstreams/rooms "
+            "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
+            "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/reply front/rounds front/subscribing front/drive "
-            "front/batch front/splice front/modern front/legacy front/mcp front/status front/port",
-            5: "reload app",
+            "front/batch front/splice front/modern front/legacy front/mcp front/stdio front/pipes front/status "
+            "front/port",
+            5: "reload app pipe",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
             "demo/sample demo/weather",
@@ -43,6 +45,7 @@ FLOORS = {
 CATCH_ALL: dict[str, str] = {
     "gateway/front/reply.py": "whatever a handler raises, its client gets an answer and the log an id",
     "gateway/exchange.py": "the root of an exchange's task",
+    "gateway/front/stdio.py": "the root of a request's task: whatever goes wrong, the host gets an answer",
 }
 
 

@@ -12,14 +12,12 @@ from aiohttp import web
 from gateway.drain import Draining
 from gateway.exchange import Exchange
 from gateway.front import reply
-from gateway.front.rounds import Rounds
+from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
 from policies.admission import Acceptance
 from policies.delivery import Addressee, deliver, farewell
 from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
 from policies.mcp import LISTEN, METHOD_NOT_FOUND, at_least
-
-_Items = list[tuple[int, Event]]
 
 FIRST_S = 0.05
 """How long a legacy call may take before its stream is opened: most answers come sooner and are plain JSON, and an
@@ -33,44 +31,30 @@ RETRY_MS = 1000
 """What a legacy client is told to wait before it resumes a stream."""
 
 
-async def drive_modern(
-    request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance, rounds: Rounds
-) -> web.StreamResponse:
+async def drive_modern(request: web.BaseRequest, rounds: Rounds, accept: Acceptance) -> web.StreamResponse:
     """Until the last event, until the client is asked for something, or until it goes, which cancels the exchange."""
-    service = rounds.service
+    service, to = rounds.service, rounds.to
     keep_alive_s = service.settings.streams.keep_alive_s
     stream = reply.Stream(request, keep_alive_s)
-    cursor, parked = rounds.cursor, False
+
+    async def read(cursor: int) -> Items:
+        return await _until_drained(service, to, _next(rounds.exchange, cursor, stream, keep_alive_s, accept))
+
     try:
-        while True:
-            settling = bool(rounds.asked)
-            if settling:
-                items = await rounds.settle(exchange, cursor)
-            else:
-                items = await _until_drained(service, to, _next(exchange, cursor, stream, keep_alive_s, accept))
-                if not items:
-                    return await stream.end()
-            cursor = items[-1][0] if items else cursor
-            for _, event in items:
-                message = None if rounds.saw(event) else deliver(event, to)
-                if message is None:
-                    continue
+        while not rounds.parked and (messages := await rounds.step(read)) is not None:
+            for message in messages:
                 if message.last and stream.response is None and accept.json:
                     return reply.final(message, in_session=False)
                 if accept.sse:
                     await stream.message(message)
-            if settling and rounds.asked:
-                asking = rounds.park(exchange, to, cursor)
-                parked = True
-                return await reply.last(request, stream, asking, accept)
+        return await stream.end()
     except Draining:
         assert to.id is not None
         for last in farewell(to.id):
             await stream.event(last)
         return await stream.end()
     finally:
-        if not exchange.ended and not parked:
-            exchange.cancel()
+        rounds.leave()
 
 
 async def drive_legacy(
@@ -162,7 +146,7 @@ def _final(event: Event, to: Addressee) -> web.Response:
     return reply.accepted() if message is None else reply.final(message, in_session=True)
 
 
-async def _within(seconds: float, exchange: Exchange) -> _Items:
+async def _within(seconds: float, exchange: Exchange) -> Items:
     """The first events, empty where none comes in time."""
     try:
         async with asyncio.timeout(seconds):
@@ -171,14 +155,14 @@ async def _within(seconds: float, exchange: Exchange) -> _Items:
         return []
 
 
-async def _until_drained(service: Service, to: Addressee, work: Awaitable[_Items]) -> _Items:
+async def _until_drained(service: Service, to: Addressee, work: Awaitable[Items]) -> Items:
     """A call goes on while the gateway shuts down; a listen stream, which has no end of its own, does not."""
     return await (service.drain.unless_begun(work) if to.method == LISTEN else work)
 
 
 async def _next(
     exchange: Exchange, cursor: int, stream: reply.Stream, open_after_s: float, accept: Acceptance
-) -> _Items:
+) -> Items:
     """The next events. A stream that may be opened is, after `open_after_s` without one."""
     if stream.response is None and accept.sse:
         try:

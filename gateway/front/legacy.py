@@ -14,7 +14,7 @@ from gateway.exchange import Exchange
 from gateway.front import operation, reply
 from gateway.front.batch import drive_batch
 from gateway.front.drive import drive_legacy, drive_standalone, resume
-from gateway.front.service import Service
+from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
@@ -83,7 +83,7 @@ async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> Fr
 
 async def take(
     service: Service,
-    request: web.BaseRequest,
+    request: Caller,
     head: Head,
     owner: FrontSession,
     message: jsonrpc.Notification | jsonrpc.Response,
@@ -122,6 +122,12 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     last = request.headers.get(HEADER_LAST_EVENT)
     if last is not None:
         return await _resume(service, request, owner, last)
+    exchange, to = await standalone(service, request, head, owner)
+    return await drive_standalone(service, request, exchange, to)
+
+
+async def standalone(service: Service, request: Caller, head: Head, owner: FrontSession) -> tuple[Exchange, Addressee]:
+    """The stream of a session that no request opened, started."""
     upstream = service.upstream_for(head.route, LISTEN, None)
     async with service.locks.of(owner.id):  # a subscription made meanwhile is in this filter, or changes it
         params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner))}
@@ -129,7 +135,7 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
         to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
     exchange.start(upstream.leg)
-    return await drive_standalone(service, request, exchange, to)
+    return exchange, to
 
 
 async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -137,18 +143,23 @@ async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.
     owner = await owner_of(service, request, head)
     if isinstance(owner, Rejection):
         return reply.rejected(owner)
+    await end_everywhere(service, request, head, owner)
+    return web.Response(status=200)
+
+
+async def end_everywhere(service: Service, request: Caller, head: Head, owner: FrontSession) -> None:
+    """The session ends here, and at its upstreams."""
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
         await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
-    return web.Response(status=200)
 
 
 async def _initialize(
     service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
 ) -> web.StreamResponse:
     try:
-        opened = await _open(service, request, head, message)
+        opened = await open_session(service, request, head, message)
         token = service.seal(opened[0])
         service.metrics.sessions_opened.add()
         operation.of(request).session = opened[0].id
@@ -158,8 +169,8 @@ async def _initialize(
     return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
 
 
-async def _open(
-    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
+async def open_session(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request
 ) -> tuple[FrontSession, Json]:
     """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
     asked, declared = message.params.get("protocolVersion"), message.params.get("capabilities")
@@ -225,7 +236,7 @@ async def _request(
 
 
 async def start(
-    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+    service: Service, request: Caller, head: Head, owner: FrontSession, message: jsonrpc.Request
 ) -> Message | tuple[Exchange, Addressee]:
     """What answers a request: a message that is at hand, or an exchange that has been started for it."""
     if message.method == "ping":
@@ -250,7 +261,7 @@ async def start(
 
 
 def call_of(
-    service: Service, request: web.BaseRequest, upstream: Upstream, owner: FrontSession, method: str, params: Json
+    service: Service, request: Caller, upstream: Upstream, owner: FrontSession, method: str, params: Json
 ) -> Call:
     meta = meta_of(params)
     return Call(

@@ -12,12 +12,12 @@ from gateway.exchange import Exchange
 from gateway.front import operation, reply
 from gateway.front.drive import drive_modern
 from gateway.front.rounds import Rounds, resumed
-from gateway.front.service import Service
+from gateway.front.service import Caller, Service
 from gateway.front.splice import splice
 from gateway.upstreams.pool import Upstream
-from policies import headers, jsonrpc, routing
+from policies import headers, inline, jsonrpc, routing
 from policies.admission import Head, meta_of, progress_token
-from policies.delivery import Addressee, Message
+from policies.delivery import Addressee, Message, error
 from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
 from policies.mcp import (
@@ -25,11 +25,9 @@ from policies.mcp import (
     HEADER_NAME,
     HEADER_PARAM,
     HEADER_VERSION,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
     LISTEN,
-    LOG_LEVELS,
     MAY_ASK,
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
@@ -106,10 +104,7 @@ def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Re
         or (headers.unknown_method(message.method) if message.method in REMOVED_METHODS else None)
         or headers.check_name(request.headers, message)
     )
-    level = meta_of(message.params).get(META_LOG_LEVEL)
-    if rejection is None and level is not None and level not in LOG_LEVELS:
-        return Rejection(INVALID_PARAMS, f"_meta {META_LOG_LEVEL} is none of {', '.join(LOG_LEVELS)}", http=400)
-    return rejection
+    return rejection or inline.check_level(meta_of(message.params))
 
 
 async def _serve(
@@ -119,12 +114,11 @@ async def _serve(
         head.route, message.method, headers.name_of(message.method, message.params), request.headers
     )
     operation.of(request).upstream = upstream.name
-    if message.method == "server/discover" and not upstream.settings.forward_headers:
-        return await _discover(request, head, message, upstream)
-    forwarded = service.forwarded(upstream, request.headers)
-    connector = await upstream.connector("modern")
-    if connector.dialect.era == "modern":
-        if head.accept.json and head.accept.sse:
+    is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
+    if not is_ours and upstream.http is not None and head.accept.json and head.accept.sse:
+        connector = await upstream.connector("modern")
+        if connector.dialect.era == "modern":
+            forwarded = service.forwarded(upstream, request.headers)
             try:
                 return await splice(service, request, raw, message.method, upstream, forwarded)
             except UpstreamFault as fault:
@@ -133,36 +127,48 @@ async def _serve(
                 await upstream.forget_era()
                 if message.method not in READS:
                     raise
-    else:
+    started = await start(service, request, head, message)
+    if isinstance(started, Message):
+        if started.rejection is not None:
+            return reply.rejected(started.rejection, message.id)
+        return await reply.single(request, started, head.accept)
+    if message.method == LISTEN:
+        operation.of(request).stay(service.metrics)
+    return await drive_modern(request, started, head.accept)
+
+
+async def start(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool = False
+) -> Message | Rounds:
+    """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
+    that waits here and goes on with what this client was asked."""
+    name = headers.name_of(message.method, message.params)
+    upstream = service.upstream_for(head.route, message.method, name, request.headers)
+    if message.method == "server/discover" and not upstream.settings.forward_headers:
+        return await _discover(head, message, upstream)
+    if (await upstream.connector("modern")).dialect.era == "legacy":
         # the tasks of 2025-11-25 and of the modern extension are different protocols
         rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
         if rejection is not None:
-            return reply.rejected(rejection, message.id)
+            return error(rejection, message.id)
         if message.method == "server/discover":
-            return await _discover(request, head, message, upstream)
+            return await _discover(head, message, upstream)
         if message.method in MAY_ASK and "requestState" in message.params:
-            return await _retry(service, request, head, message)
-    if message.method == LISTEN:
-        operation.of(request).stay(service.metrics)
-    exchange = Exchange(_call(service, request, head, message, forwarded))
+            return _retried(service, request, head, message)
+    exchange = Exchange(_call(service, request, head, message, upstream, headless))
     exchange.start(upstream.leg)
-    rounds = Rounds(service, head.route, exchange.call.principal, {})
-    return await drive_modern(request, exchange, _addressee(message), head.accept, rounds)
+    return Rounds(service, head.route, exchange, _addressee(message))
 
 
-async def _retry(
-    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
-) -> web.StreamResponse:
-    """Goes on with a call that waits here for what this client was asked. The retry's own progress token and log level
-    replace the earlier ones."""
+def _retried(service: Service, request: Caller, head: Head, message: jsonrpc.Request) -> Message | Rounds:
+    """The retry's own progress token and log level replace the earlier ones."""
     principal = service.principal(head, request.headers)
     parked = resumed(service, head.route, principal, message.method, message.params)
     if isinstance(parked, Rejection):
-        return reply.rejected(parked, message.id)
+        return error(parked, message.id)
     exchange = parked.exchange
     exchange.call = replace(exchange.call, log_level=meta_of(message.params).get(META_LOG_LEVEL))
-    rounds = Rounds(service, head.route, principal, parked.asked, parked.round + 1, parked.cursor)
-    return await drive_modern(request, exchange, _addressee(message), head.accept, rounds)
+    return Rounds(service, head.route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
 
 
 def _addressee(message: jsonrpc.Request) -> Addressee:
@@ -171,11 +177,7 @@ def _addressee(message: jsonrpc.Request) -> Addressee:
 
 
 def _call(
-    service: Service,
-    request: web.BaseRequest,
-    head: Head,
-    message: jsonrpc.Request,
-    forwarded: tuple[tuple[str, str], ...],
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, upstream: Upstream, headless: bool
 ) -> Call:
     meta = meta_of(message.params)
     info = meta.get(META_CLIENT_INFO)
@@ -191,15 +193,14 @@ def _call(
         progress_token(meta) is not None,
         None,
         tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        forwarded,
+        service.forwarded(upstream, request.headers),
+        headless,
     )
 
 
-async def _discover(
-    request: web.BaseRequest, head: Head, message: jsonrpc.Request, upstream: Upstream
-) -> web.StreamResponse:
+async def _discover(head: Head, message: jsonrpc.Request, upstream: Upstream) -> Message:
     """Answered whatever the upstream's state: a probe that fails makes dual-era hosts fall back, or give up."""
     described = await upstream.describe(DISCOVER_S)
     description, age_s = described or (Description(_DIALECT), 0.0)
     result = discover_result(description, routing.synthesised_info(head.route), age_s)
-    return await reply.single(request, Message(jsonrpc.response(message.id, result), last=True), head.accept)
+    return Message(jsonrpc.response(message.id, result), last=True)

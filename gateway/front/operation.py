@@ -48,8 +48,10 @@ class Operation:
 KEY = web.RequestKey("operation", Operation)
 
 
-def of(request: web.BaseRequest) -> Operation:
-    """The record of this request."""
+def of(request: object) -> Operation:
+    """The record of this request; of a message that came by a pipe, one that nobody reads."""
+    if not isinstance(request, web.BaseRequest):
+        return Operation()
     found = request.get(KEY)
     if found is None:
         found = request[KEY] = Operation()

@@ -83,14 +83,6 @@ async def single(request: web.BaseRequest, message: Message, accept: Acceptance,
     return await stream.end()
 
 
-async def last(request: web.BaseRequest, stream: "Stream", message: Message, accept: Acceptance) -> web.StreamResponse:
-    """The last message, in the form in which the answer has begun."""
-    if stream.response is None:
-        return await single(request, message, accept)
-    await stream.message(message)
-    return await stream.end()
-
-
 def refused_stream(message: Message) -> web.Response:
     """A standalone stream that the upstream does not serve: 405 with what is, as for a route without streams."""
     status = message.rejection.http if message.rejection is not None else None

@@ -8,13 +8,14 @@ import asyncio
 import math
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from gateway.exchange import Exchange
 from gateway.front.service import Service
 from gateway.parking import Parked
 from policies import jsonrpc, request_state, session
-from policies.delivery import Addressee, Message
+from policies.delivery import Addressee, Message, deliver
 from policies.errors import Rejection
 from policies.exchange import Ask, Event, Reply, Withdraw, is_last
 from policies.mcp import INVALID_PARAMS, Json
@@ -23,6 +24,8 @@ from policies.sealing import NONCE_BYTES
 from policies.settings import Route
 from policies.translation import mrtr
 
+Items = list[tuple[int, Event]]
+
 QUIET_S = 0.01
 WINDOW_S = 0.05
 """Asks that a tool sends side by side arrive within milliseconds; for stragglers the client waits no longer."""
@@ -30,16 +33,36 @@ WINDOW_S = 0.05
 
 @dataclass(slots=True)
 class Rounds:
-    """One exchange's asks on behalf of one modern client. `asked` is open: shown or about to be, and not answered."""
+    """One exchange on behalf of one modern client. `asked` is open: shown or about to be, and not answered; `parked`:
+    the client has been told to come back, and the call waits."""
 
     service: Service
     route: Route
-    principal: str
-    asked: dict[str, Json]
+    exchange: Exchange
+    to: Addressee
+    asked: dict[str, Json] = field(default_factory=dict)
     number: int = 0
     cursor: int = 0
+    parked: bool = False
 
-    def saw(self, event: Event) -> bool:
+    async def step(self, read: Callable[[int], Awaitable[Items]]) -> list[Message] | None:
+        """What is to be written next, None at the end. `read` waits for the events after a cursor."""
+        settling = bool(self.asked)
+        items = await (self._settle() if settling else read(self.cursor))
+        if not items and (not settling or self.parked):
+            return None
+        self.cursor = items[-1][0] if items else self.cursor
+        found = [deliver(event, self.to) for _, event in items if not self._saw(event)]
+        if settling and self.asked:
+            found.append(self._park())
+        return [message for message in found if message is not None]
+
+    def leave(self) -> None:
+        """Its client is gone or has its answer: a call that nobody waits for any more is cancelled."""
+        if not self.exchange.ended and not self.parked:
+            self.exchange.cancel()
+
+    def _saw(self, event: Event) -> bool:
         """Takes an ask or its withdrawal; whether `event` was one."""
         if isinstance(event, Ask):
             self.asked[event.key] = mrtr.ask_to_modern(event.method, event.params)
@@ -49,35 +72,36 @@ class Rounds:
             self.asked.clear()  # nobody waits for them any more
         return isinstance(event, Ask | Withdraw)
 
-    async def settle(self, exchange: Exchange, cursor: int) -> list[tuple[int, Event]]:
+    async def _settle(self) -> Items:
         """What else comes while the asks of this round are collected: up to the first quiet moment."""
-        collected: list[tuple[int, Event]] = []
+        collected: Items = []
         try:
             async with asyncio.timeout(WINDOW_S):
                 found = None
                 while found != []:  # the last event is read
                     async with asyncio.timeout(QUIET_S):
-                        found = await exchange.read(collected[-1][0] if collected else cursor)
+                        found = await self.exchange.read(collected[-1][0] if collected else self.cursor)
                     collected += found
         except TimeoutError:
             pass
         return collected
 
-    def park(self, exchange: Exchange, to: Addressee, cursor: int) -> Message:
+    def _park(self) -> Message:
         """Leaves the call waiting; the message that tells the client what for."""
-        ttl_s = self.service.parking.ttl_s
-        self.service.parking.park(exchange, self.principal, dict(self.asked), cursor, self.number)
+        ttl_s, principal = self.service.parking.ttl_s, self.exchange.call.principal
+        self.service.parking.park(self.exchange, principal, dict(self.asked), self.cursor, self.number)
+        self.parked = True
         state = State(
-            exchange=exchange.id,
+            exchange=self.exchange.id,
             round=self.number,
-            principal=self.principal,
-            request=fingerprint(to.method, to.params),
+            principal=principal,
+            request=fingerprint(self.to.method, self.to.params),
             expires_s=math.ceil(time.time() + ttl_s),
         )
         route = session.route_key(self.route)
         token = request_state.seal(self.service.ring, route, state, secrets.token_bytes(NONCE_BYTES))
-        assert to.id is not None
-        return Message(jsonrpc.response(to.id, mrtr.input_required(dict(self.asked), token)), last=True)
+        assert self.to.id is not None
+        return Message(jsonrpc.response(self.to.id, mrtr.input_required(dict(self.asked), token)), last=True)
 
 
 def resumed(service: Service, route: Route, principal: str, method: str, params: Json) -> Parked | Rejection:

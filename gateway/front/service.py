@@ -5,7 +5,10 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from weakref import WeakValueDictionary
+
+from multidict import CIMultiDictProxy
 
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
@@ -33,6 +36,13 @@ class Locks:
 
     def of(self, session_id: str) -> asyncio.Lock:
         return self._locks.setdefault(session_id, asyncio.Lock())
+
+
+class Caller(Protocol):
+    """Who sends a message, whatever it came by: an HTTP request, or a host at the other end of a pipe."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]: ...
 
 
 @dataclass(slots=True)

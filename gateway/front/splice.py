@@ -70,8 +70,9 @@ async def _splice(
     async def until_drained(work: Awaitable[bytes]) -> bytes:
         return await service.drain.unless_begun(stream.waiting(work))
 
+    assert upstream.http is not None  # a command's pipes have no head to pass on
     try:
-        async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
+        async with upstream.http.request("POST", head, raw, long_lived=listens) as reception:
             if reception.kind == "sse":
                 waiting = until_drained if listens else stream.waiting
                 response = await _stream(reception, stream, answer, waiting, total_s)

@@ -20,7 +20,8 @@ from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.streams import Place, Streams
-from gateway.upstreams.wire import EVENTS, Reception, Wire, within
+from gateway.upstreams.transport import Reception, Transport
+from gateway.upstreams.wire import EVENTS, within
 from policies import headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession
@@ -47,7 +48,7 @@ _FRUITLESS = 5
 
 
 class LegacyConnector:
-    def __init__(self, wire: Wire, store: Store, ids: Ids, session_ttl_s: float) -> None:
+    def __init__(self, wire: Transport, store: Store, ids: Ids, session_ttl_s: float) -> None:
         self.dialect = Dialect("legacy", LATEST_LEGACY)
         self.sessions = Sessions(wire, store, ids, session_ttl_s)
         self._wire = wire
@@ -123,7 +124,7 @@ class LegacyConnector:
         if not offers(shared.description, call.method):
             exchange.emit(Fail(METHOD_NOT_FOUND, f"{call.method} is not offered here"))
             return
-        if call.method == "tools/call":
+        if call.method == "tools/call" and call.mirrors:
             # a legacy upstream compares nothing, so what routed this call is compared here
             sent = CIMultiDict(call.param_headers)
             rejection = headers.check_params(sent, call.params.get("arguments") or {}, await self._schemas.of(call))

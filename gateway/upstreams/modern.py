@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from multidict import CIMultiDict
+
 from gateway.exchange import Exchange
 from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.schemas import Schemas
-from gateway.upstreams.wire import BOTH, Reception, Wire, within
+from gateway.upstreams.transport import Reception, Transport
+from gateway.upstreams.wire import BOTH, within
 from policies import headers, jsonrpc
 from policies.errors import ClientFault, Rejection, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
@@ -44,14 +47,16 @@ _RECONNECT_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class ModernConnector:
-    def __init__(self, wire: Wire, ids: Ids, version: str = LATEST_MODERN) -> None:
+    def __init__(self, wire: Transport, ids: Ids, version: str = LATEST_MODERN) -> None:
         self.dialect = Dialect("modern", version)
         self._wire = wire
         self._ids = ids
         self._schemas = Schemas(self._page)
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
-        if call.method == LISTEN:
+        if call.method == LISTEN and call.front.era == "modern":
+            await self._listen_once(call, exchange)
+        elif call.method == LISTEN:
             await self._listen(call, exchange)
         else:
             async with within(self._wire.settings.timeouts.total_s, self._wire.name):
@@ -69,12 +74,19 @@ class ModernConnector:
     async def _specs(self, call: Call, fresh: bool) -> tuple[ParamHeader, ...]:
         """What must be mirrored. A modern caller has mirrored its parameters itself, and they are sent on as they
         came: the upstream judges them."""
-        if call.method != "tools/call" or call.front.era == "modern":
+        if call.method != "tools/call" or call.mirrors or not self._wire.has_headers:
             return ()
         return await self._schemas.of(call, fresh=fresh)
 
     async def _call(self, call: Call, exchange: Exchange) -> None:
         """To the answer, asking a caller that cannot carry an `InputRequiredResult` itself what the upstream wants."""
+        if call.method == "tools/call" and call.mirrors and not self._wire.has_headers:
+            # nobody behind here can compare what routed this call
+            sent, arguments = CIMultiDict(call.param_headers), call.params.get("arguments") or {}
+            rejection = headers.check_params(sent, arguments, await self._schemas.of(call))
+            if rejection is not None:
+                exchange.emit(Fail(rejection.code, rejection.message, rejection.data, rejection.http))
+                return
         asking = Asking(call, exchange, self.dialect)
         while True:
             status, message = await self._answered(call, exchange)
@@ -92,7 +104,7 @@ class ModernConnector:
 
     async def _answered(self, call: Call, exchange: Exchange) -> tuple[int, Json]:
         status, message = await self._attempt(call, exchange, fresh=False)
-        if _code(message) == HEADER_MISMATCH and call.method == "tools/call" and call.front.era == "legacy":
+        if _code(message) == HEADER_MISMATCH and call.method == "tools/call" and not call.mirrors:
             # refused before it ran: the schema has changed since it was listed (streamable-http, Client Behavior)
             status, message = await self._attempt(call, exchange, fresh=True)
         return status, message
@@ -151,7 +163,27 @@ class ModernConnector:
             return  # for nobody's token: strict hosts end the connection over it
         exchange.emit(Notify(str(message["method"]), params, self.dialect))
 
-    # a listen stream for a legacy client's GET stream
+    # listen streams
+
+    async def _listen_once(self, call: Call, exchange: Exchange) -> None:
+        """A modern client's own stream. Where it is lost once it was there, it ends gracefully, and the client listens
+        anew."""
+        request_id = self._ids.next()
+        body, head = self._request(call, request_id, ())
+        opened = False
+        try:
+            async with self._wire.request("POST", head, body, long_lived=True) as reception:
+                opened = reception.kind == "sse"
+                message = await self._last_message(reception, request_id, exchange)
+        except UpstreamFault:
+            if not opened:
+                raise
+            message = {"result": {"resultType": "complete"}}
+        result = message.get("result")
+        if isinstance(result, dict):
+            exchange.emit(Answer(result, self.dialect))
+        else:
+            exchange.emit(fail(message.get("error"), self.dialect))
 
     async def _listen(self, call: Call, exchange: Exchange) -> None:
         """Stays until cancelled. A changed filter gets a stream of its own, and the old one ends when that is

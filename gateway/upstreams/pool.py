@@ -21,6 +21,7 @@ from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
 from gateway.upstreams.probe import discover, speaks_legacy
+from gateway.upstreams.stdio import StdioTransport
 from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
@@ -60,7 +61,10 @@ class Upstream:
         self.settings = settings.upstreams[name]
         self._made_from = _concerning(name, settings)
         ids, self._metrics = shared.ids, shared.metrics
-        self.wire = Wire(name, self.settings, settings.limits, shared.http, self._metrics)
+        self.http = (
+            None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, self._metrics)
+        )
+        self.wire = self.http or StdioTransport(name, self.settings, settings.limits, ids)
         self.modern = ModernConnector(self.wire, ids)
         self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
         self._store = store
@@ -68,7 +72,8 @@ class Upstream:
         self._probing: asyncio.Task[Eras] | None = None
         self._described: tuple[Description, float] | None = None
         self._describing: asyncio.Task[None] | None = None
-        self._key = f"era:{name}:{hashlib.sha256(self.settings.url.encode()).hexdigest()[:16]}"
+        where = self.settings.url or jsonrpc.dumps([self.settings.command, *self.settings.args]).decode()
+        self._key = f"era:{name}:{hashlib.sha256(where.encode()).hexdigest()[:16]}"
 
     async def connector(self, front: Era) -> Connector:
         """The connector for a front of this era: its own where the upstream speaks it, else the bridge.
@@ -145,6 +150,7 @@ class Upstream:
             if task is not None:
                 task.cancel()
         await self.legacy.close()
+        await self.wire.close()
 
     async def _eras(self, front: Era) -> Eras:
         if self.settings.era != "auto":

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH, Wire, within
 from policies import era, headers, jsonrpc
 from policies.errors import UpstreamFault
@@ -45,7 +46,7 @@ class ProbeReport:
     detail: str = ""
 
 
-async def discover(wire: Wire, ids: Ids) -> era.Verdict:
+async def discover(wire: Transport, ids: Ids) -> era.Verdict:
     """Asks `server/discover`, once more where the upstream names a version that we share.
 
     No answer, in time or at all, is for an HTTP upstream no verdict: it is then judged by `initialize`. Raises
@@ -66,7 +67,7 @@ async def discover(wire: Wire, ids: Ids) -> era.Verdict:
     return era.Verdict("incompatible", verdict.versions)
 
 
-async def speaks_legacy(wire: Wire, ids: Ids) -> tuple[bool, Description | None]:
+async def speaks_legacy(wire: Transport, ids: Ids) -> tuple[bool, Description | None]:
     """Asks a modern upstream whether it has sessions too. One that issues no session id adds nothing to a legacy
     client that the bridge does not. The session is deleted again."""
     params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": OWN_INFO}
@@ -142,7 +143,7 @@ def _report(
     )
 
 
-async def _discover_once(wire: Wire, ids: Ids, version: str) -> era.Verdict:
+async def _discover_once(wire: Transport, ids: Ids, version: str) -> era.Verdict:
     meta = {META_VERSION: version, META_CLIENT_INFO: OWN_INFO, META_CLIENT_CAPABILITIES: {}}
     body = jsonrpc.request(ids.next(), "server/discover", {"_meta": meta})
     head = headers.build("server/discover", {}, version) | BOTH
@@ -157,7 +158,7 @@ async def _discover_once(wire: Wire, ids: Ids, version: str) -> era.Verdict:
             return era.judge(reception.status, None)  # HTML, an empty body, a 202: no modern answer
 
 
-async def _delete(wire: Wire, session: str, version: str) -> None:
+async def _delete(wire: Transport, session: str, version: str) -> None:
     try:
         async with wire.request("DELETE", {HEADER_SESSION: session, HEADER_VERSION: version}):
             pass

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from gateway.stores.base import Store
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.wire import BOTH, Wire, within
+from gateway.upstreams.transport import Transport
+from gateway.upstreams.wire import BOTH, within
 from policies import jsonrpc
 from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
@@ -64,7 +65,7 @@ class Shared:
 
 
 class Sessions:
-    def __init__(self, wire: Wire, store: Store, ids: Ids, session_ttl_s: float) -> None:
+    def __init__(self, wire: Transport, store: Store, ids: Ids, session_ttl_s: float) -> None:
         self._wire = wire
         self._store = store
         self._ids = ids

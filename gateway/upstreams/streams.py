@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from gateway.exchange import Exchange
 from gateway.upstreams.conversation import Conversation, refusal
 from gateway.upstreams.sessions import Sessions, Shared
-from gateway.upstreams.wire import EVENTS, Wire
+from gateway.upstreams.transport import Transport
+from gateway.upstreams.wire import EVENTS
 from policies.errors import Fault, SessionGone, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Notify, Opened, UpstreamSession
 from policies.mcp import (
@@ -62,7 +63,7 @@ class Streams:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: Transport,
         sessions: Sessions,
         running: dict[int, Conversation],
         hear: Callable[[Shared, str, Json], None],

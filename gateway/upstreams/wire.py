@@ -46,6 +46,8 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
 
 
 class Wire:
+    has_headers = True
+
     def __init__(
         self,
         name: str,
@@ -133,6 +135,9 @@ class Wire:
 
     def _retirement(self) -> UpstreamRetired:
         return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
+
+    async def close(self) -> None:
+        """The connections are those of all upstreams, and not this one's to close."""
 
     async def _head(
         self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout

@@ -91,6 +91,16 @@ async def run(*arguments: str, cwd: Path | None = None) -> Done:
         ("serve --upstream ftp://a/", "--upstream: must be an http or https URL with a host, for example http://"),
         ("serve --upstream http://a/ --listen 80", "--listen: must be host:port"),
         ("serve --upstream http://a/ --era old", "argument --era: invalid choice: 'old'"),
+        ("serve --", "one of the arguments -c/--config --upstream is required; see: mcp-front-door serve --help"),
+        ("serve -c config.yaml -- cat", "-c/--config: not allowed with a command"),
+        ("serve --upstream http://a/ -- cat", "--upstream: not allowed with a command"),
+        ("serve --listen 80 -- cat", "--listen: must be host:port"),
+        ("check -c config.yaml -- cat", 'a command after "--" goes with serve and stdio only'),
+        ("stdio", "the following arguments are required: --upstream; see: mcp-front-door stdio --help"),
+        ("stdio --upstream ftp://a/", "--upstream: must be an http or https URL with a host, for example http://"),
+        ("stdio --upstream http://a/ -H planted", "--header: must be 'Name: value'"),
+        ("stdio --upstream http://a/ -- cat", "--upstream: not allowed with a command"),
+        ("stdio -H X:planted -- cat", "--header: goes with --upstream only"),
         ("check", "one of the arguments -c/--config --schema is required; see: mcp-front-door check --help"),
         ("check -c wrong.yaml", 'wrong.yaml: upstreams.weather.ur: unknown key; did you mean "url"?'),
         ("probe", "the following arguments are required: URL; see: mcp-front-door probe --help"),
@@ -120,7 +130,7 @@ def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(
     assert "planted" not in err
 
 
-@pytest.mark.parametrize("command", ["", "serve", "check", "probe", "keygen", "demo"])
+@pytest.mark.parametrize("command", ["", "serve", "stdio", "check", "probe", "keygen", "demo"])
 def test_every_command_says_what_it_does_and_lists_the_exit_codes(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -152,6 +162,15 @@ async def test_check_says_what_becomes_of_requests_and_shows_no_secret(tmp_path:
         '  param Region glob "us-*" -> harbour: http://harbour.example.com/mcp, era legacy',
         "  everything else -> weather: http://127.0.0.1:9000/mcp?..., era auto",
     ]
+
+
+async def test_check_shows_what_a_command_runs_and_none_of_its_secrets(tmp_path: Path) -> None:
+    entry = "{command: npx, args: [server, --key=planted], env: {TOKEN: planted}, scope: session}"
+    (tmp_path / "config.yaml").write_text(f"upstreams: {{notes: {entry}}}\nroutes: [{{path: /mcp, upstream: notes}}]\n")
+    done = await run("check", "-c", "config.yaml", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "/mcp -> notes: runs npx, session, era auto" in done.out
+    assert "planted" not in done.out
 
 
 async def test_check_notes_what_an_operator_may_not_have_meant(tmp_path: Path) -> None:

@@ -134,12 +134,16 @@ def gateway(upstream_url: str) -> Iterator[Running]:
         yield process
 
 
-def drive(driver: str, url: str, mode: str, steps: list[dict[str, Any]], *, asks: bool = False) -> dict[str, Any]:
-    """Runs one client through `steps`; returns its document (drivers/steps.py says what is in it)."""
+def drive(
+    driver: str, peer: str | list[str], mode: str, steps: list[dict[str, Any]], *, asks: bool = False
+) -> dict[str, Any]:
+    """Runs one client through `steps` with a server at a URL, or with one that it launches itself by a command; returns
+    its document (drivers/steps.py says what is in it)."""
     command = DRIVERS[driver]
     if (missing := _missing(command)) is not None:
         raise FileNotFoundError(missing)
-    plan = {"url": url, "mode": mode, "asks": asks, "steps": steps}
+    where = {"url": peer} if isinstance(peer, str) else {"command": peer}
+    plan = {**where, "mode": mode, "asks": asks, "steps": steps}
     try:
         done = subprocess.run(
             command, input=json.dumps(plan).encode(), capture_output=True, timeout=DRIVER_DEADLINE_S, check=False

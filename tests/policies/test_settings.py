@@ -152,6 +152,10 @@ def test_an_upstream_url_that_cannot_be_called_is_refused_without_being_quoted(w
         ({"headers": {"X-A": "1"}, "forward_headers": ["x-a"]}, "forward_headers.0", "under headers as well"),
         ({"era": "modern", "heal": True}, "heal", "does nothing"),
         ({"era": "legacy", "verifies_headers": True}, "verifies_headers", "does nothing"),
+        ({"command": "npx"}, "command", "beside url; keep one"),
+        ({"args": ["x"]}, "args", "does nothing without command"),
+        ({"env": {"A": "x"}}, "env", "does nothing without command"),
+        ({"scope": "shared"}, "scope", "does nothing without command"),
         ({"timeouts": {"first_byte_s": 7200}}, "timeouts", "must not exceed total_s"),
         ({"timeouts": {"connect_s": 0}}, "timeouts.connect_s", "greater than 0"),
         ({"timeouts": {"total_s": float("inf")}}, "timeouts.total_s", "finite"),
@@ -164,6 +168,38 @@ def test_an_upstream_setting_that_would_break_or_do_nothing_is_refused(
     found = faults(upstream(**members))
     assert complaint in found[f"upstreams.weather.{place}"]
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "place", "complaint"),
+    [
+        ({}, "url", "is missing; add it, or command: the program to run"),
+        ({"command": ""}, "url", "is missing; add it, or command"),
+        ({"command": "a\0b"}, "command", "null byte"),
+        ({"command": "a", "args": ["a\0b"]}, "args.0", "null byte"),
+        ({"command": "a", "env": {"A=B": "planted"}}, "env.A=B.[key]", "no name of a variable"),
+        ({"command": "a", "env": {"1A": "planted"}}, "env.1A.[key]", "no name of a variable"),
+        ({"command": "a", "headers": {"X": "planted"}}, "headers", "does nothing for a command"),
+        ({"command": "a", "forward_headers": ["X"]}, "forward_headers", "does nothing for a command"),
+        ({"command": "a", "verifies_headers": True}, "verifies_headers", "does nothing for a command"),
+        ({"command": "a", "scope": "mine"}, "scope", "'shared' or 'session'"),
+        ({"command": "a", "max_children": 0}, "max_children", "greater than or equal to 1"),
+    ],
+)
+def test_a_command_that_cannot_be_run_or_a_setting_that_it_cannot_have_is_refused(
+    members: dict[str, Any], place: str, complaint: str
+) -> None:
+    found = faults(document(upstreams={"weather": members}))
+    assert complaint in found[f"upstreams.weather.{place}"]
+    assert len(found) == 1
+    assert "planted" not in str(found)
+
+
+def test_a_commands_variables_are_shown_to_its_process_alone() -> None:
+    members = {"command": "npx", "args": ["server"], "env": {"TOKEN": "planted"}, "cwd": "/srv", "scope": "session"}
+    weather = Settings.model_validate(document(upstreams={"weather": members})).upstreams["weather"]
+    assert dict(weather.own_env) == {"TOKEN": "planted"}
+    assert "planted" not in repr(weather)
 
 
 def test_header_values_and_keys_are_shown_to_the_connector_alone() -> None:

@@ -91,7 +91,7 @@ def _default(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
         return f"`{default['host']}:{default['port']}`"
     if isinstance(default, dict) and default:
         return "as below"
-    if default is None or default in ({}, []):
+    if default is None or default in ({}, [], ""):
         return "none"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"

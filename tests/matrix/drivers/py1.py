@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any, cast
 
 from mcp import ClientSession, McpError, types
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 from steps import ANSWERS, dump, read_plan, show, walk
@@ -71,6 +72,13 @@ async def roots(_context: Any) -> types.ListRootsResult:
     return types.ListRootsResult.model_validate(ANSWERS["roots"])
 
 
+def connect(plan: dict[str, Any]) -> Any:
+    if "url" in plan:
+        return streamable_http_client(plan["url"])
+    program, *arguments = plan["command"]
+    return stdio_client(StdioServerParameters(command=program, args=arguments))
+
+
 async def main() -> None:
     plan = read_plan()
     assert plan["mode"] == "legacy"
@@ -78,7 +86,7 @@ async def main() -> None:
     if plan["asks"]:
         asks = {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": roots}
     async with (
-        streamable_http_client(plan["url"]) as (read, write, _),
+        connect(plan) as (read, write, *_),
         ClientSession(read, write, read_timeout_seconds=timedelta(seconds=20), **asks) as session,
     ):
         hello = await session.initialize()

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import mcp_types as types
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from steps import ANSWERS, dump, read_plan, show, walk
 
@@ -73,12 +74,17 @@ async def roots(_context: Any) -> types.ListRootsResult:
     return types.ListRootsResult.model_validate(ANSWERS["roots"])
 
 
+def launched(command: list[str]) -> StdioServerParameters:
+    return StdioServerParameters(command=command[0], args=command[1:])
+
+
 async def main() -> None:
     plan = read_plan()
     asks: Any = {}
     if plan["asks"]:
         asks = {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": roots}
-    async with Client(plan["url"], mode=plan["mode"], read_timeout_seconds=20, **asks) as client:
+    peer = plan["url"] if "url" in plan else stdio_client(launched(plan["command"]))
+    async with Client(peer, mode=plan["mode"], read_timeout_seconds=20, **asks) as client:
         document = await walk(Py2(client), plan)
         show(
             {

@@ -1,6 +1,7 @@
 // Drives the official TypeScript SDK 1.x client, which knows the legacy era alone. mode: legacy.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -18,18 +19,19 @@ const SCHEMAS = {
 const plan = readPlan();
 const client = new Client({ name: "ts1", version: "1" }, { capabilities: plan.asks ? CAPABILITIES : {} });
 const asked = plan.asks ? answerAsks((method, answer) => client.setRequestHandler(SCHEMAS[method], answer)) : [];
-const transport = new StreamableHTTPClientTransport(new URL(plan.url));
+const [command, ...args] = plan.command ?? [];
+const transport = command ? new StdioClientTransport({ command, args }) : new StreamableHTTPClientTransport(new URL(plan.url));
 await client.connect(transport);
 const call = (params, onprogress) => client.callTool(params, undefined, { onprogress });
 const document = await walk(client, call, (error) => error instanceof McpError, plan);
 show({
   sdk: { "@modelcontextprotocol/sdk": packageVersion("@modelcontextprotocol/sdk") },
-  negotiated: transport.protocolVersion,
+  negotiated: transport.protocolVersion ?? null, // over stdio the transport is not told
   server: client.getServerVersion(),
   instructions: client.getInstructions() ?? null,
   capabilities: client.getServerCapabilities(),
   asked,
   ...document,
 });
-await transport.terminateSession();
+await transport.terminateSession?.();
 await client.close();

@@ -1,5 +1,6 @@
 // Drives the official TypeScript SDK 2.x client. mode: legacy | auto.
 import { Client, ProtocolError, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { answerAsks, CAPABILITIES, packageVersion, readPlan, show, walk } from "./steps.mjs";
 
 const plan = readPlan();
@@ -8,7 +9,8 @@ const client = new Client(
   { capabilities: plan.asks ? CAPABILITIES : {}, versionNegotiation: { mode: plan.mode } },
 );
 const asked = plan.asks ? answerAsks((method, answer) => client.setRequestHandler(method, answer)) : [];
-const transport = new StreamableHTTPClientTransport(new URL(plan.url));
+const [command, ...args] = plan.command ?? [];
+const transport = command ? new StdioClientTransport({ command, args }) : new StreamableHTTPClientTransport(new URL(plan.url));
 await client.connect(transport);
 const call = (params, onprogress) => client.callTool(params, { onprogress });
 const document = await walk(client, call, (error) => error instanceof ProtocolError, plan);

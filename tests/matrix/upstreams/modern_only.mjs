@@ -1,8 +1,10 @@
 // A modern-only upstream on the official TypeScript SDK 2.x: `legacy: 'reject'` refuses initialize and sessions.
+// With the argument `stdio` it serves on standard input and output instead, with `stdio serve` both eras.
 // Serves catalogue.json as it stands; integers past 2^53 keep their digits (JSON.rawJSON). Prints its URL when ready.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createMcpHandler, inputRequired, ProtocolError, Server } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 
 const keepDigits = (_key, value, { source }) =>
@@ -97,5 +99,10 @@ function build() {
   return server;
 }
 
-const http = createServer(toNodeHandler(createMcpHandler(build, { legacy: "reject" })));
-http.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${http.address().port}/mcp`));
+if (process.argv[2] === "stdio") serveStdio(build, { legacy: process.argv[3] ?? "reject" });
+else listen();
+
+function listen() {
+  const http = createServer(toNodeHandler(createMcpHandler(build, { legacy: "reject" })));
+  http.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${http.address().port}/mcp`));
+}

@@ -1,0 +1,65 @@
+"""What a connector speaks through, whether there is HTTP under it or a child process's pipes.
+
+The form is HTTP's, since both eras describe themselves in it: POST carries one message, GET reads what belongs to no
+request, DELETE ends a session. Specification: basic/transports of every revision. Which era is spoken is not known
+here.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol
+
+from gateway.upstreams.wire import Piece
+from policies.errors import UpstreamFault
+from policies.mcp import Json
+from policies.settings import Limits
+from policies.settings import Upstream as UpstreamSettings
+
+
+class Reception(Protocol):
+    """An answer whose head is there. `kind`: `sse` where messages come one by one."""
+
+    status: int
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def kind(self) -> Literal["json", "sse", "other"]: ...
+
+    def pieces(self) -> AsyncIterator[Piece]:
+        """The JSON-RPC messages of the answer as they come."""
+
+    async def response(self) -> Json:
+        """The JSON-RPC response in the answer. Raises `UpstreamFault` where there is none."""
+
+    def refusal(self) -> UpstreamFault:
+        """The fault that the status stands for, where there is no JSON-RPC body to say more."""
+
+
+class Transport(Protocol):
+    """`has_headers`: whether `Mcp-*` headers reach the upstream, so that it can compare them with the body itself."""
+
+    name: str
+    settings: UpstreamSettings
+    limits: Limits
+    has_headers: bool
+
+    def request(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        long_lived: bool = False,
+        needed: bool = False,
+    ) -> AbstractAsyncContextManager[Reception]:
+        """Sends one message; the block runs once the answer's head is there, and leaving it early calls the request
+        off. `long_lived`: a stream that may be silent for as long as it likes; retiring ends it, unless a call that
+        may end first has `needed` it. Raises `UpstreamFault`."""
+
+    async def retire(self) -> None:
+        """Ends the long-lived streams with `UpstreamRetired`, and waits until nothing else is under way either."""
+
+    async def close(self) -> None:
+        """Lets go of everything; nothing is sent after."""
