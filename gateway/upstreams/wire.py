@@ -9,10 +9,10 @@ same-origin 307 or 308, which by its meaning was not executed.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -31,6 +31,7 @@ EVENTS = {"Accept": "text/event-stream"}
 FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
 """What the HTTP client raises (TLS errors are OSErrors)."""
 
+T = TypeVar("T")
 Waiting = Callable[[Awaitable[bytes]], Awaitable[bytes]]
 _PASSED_STATUS = frozenset({429, 502, 503, 504})
 
@@ -75,26 +76,30 @@ class Wire:
         *,
         long_lived: bool = False,
         needed: bool = False,
+        asked: Callable[[], bool] | None = None,
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
         `long_lived`: a stream that may be silent for as long as it likes; it ends when the upstream is retired, unless
-        a call that may end first has `needed` it. Raises `UpstreamFault`.
+        a call that may end first has `needed` it. While `asked()`, the upstream itself waits, for an answer of the
+        client's: its silence is none then. Raises `UpstreamFault`.
         """
         sent = CIMultiDict(_BASE)
         sent.update(headers)
         sent.update(self._own)
         limits = self.settings.timeouts
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=limits.connect_s, sock_read=None if long_lived else limits.idle_s
+            total=None,
+            sock_connect=limits.connect_s,
+            sock_read=None if long_lived or asked is not None else limits.idle_s,
         )
         self._active += 1
         self._idle.clear()
         try:
             async with self._scope(long_lived and not needed):
-                response = await self._head(method, sent, body, timeout)
+                response = await self._head(method, sent, body, timeout, asked)
                 try:
-                    yield Reception(response, self)
+                    yield Reception(response, self, asked)
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -135,12 +140,17 @@ class Wire:
         return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
 
     async def _head(
-        self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
+        self,
+        method: str,
+        headers: CIMultiDict[str],
+        body: bytes | None,
+        bounds: aiohttp.ClientTimeout,
+        asked: Callable[[], bool] | None,
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with asyncio.timeout(self.settings.timeouts.first_byte_s):
-                response = await self._send(method, url, headers, body, bounds)
+            sending = self._send(method, url, headers, body, bounds)
+            response = await _unless_silent(sending, self.settings.timeouts.first_byte_s, asked)
             if not 300 <= response.status < 400:
                 return response
             response.close()
@@ -166,12 +176,13 @@ class Wire:
 class Reception:
     """A response whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: Wire) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, asked: Callable[[], bool] | None = None) -> None:
         self.name = wire.name
         self.status = response.status
         self.headers = response.headers
         self._response = response
         self._wire = wire
+        self._asked = asked
 
     @property
     def kind(self) -> Literal["json", "sse", "other"]:
@@ -207,7 +218,11 @@ class Reception:
     async def chunk(self) -> bytes:
         """The next bytes of the body as they come; empty at its end."""
         try:
-            return await self._response.content.readany()
+            if self._asked is None:  # then aiohttp watches over it
+                return await self._response.content.readany()
+            return await _unless_silent(
+                self._response.content.readany(), self._wire.settings.timeouts.idle_s, self._asked
+            )
         except FOREIGN as error:
             raise self._wire.fault(error) from error
 
@@ -323,6 +338,21 @@ class Blocks:
             except sse.EventTooLarge as error:
                 raise self._reception.too_large() from error
         return self._ready.popleft()
+
+
+async def _unless_silent(work: Coroutine[Any, Any, T], seconds: float, asked: Callable[[], bool] | None) -> T:
+    """The outcome of `work`, which may take longer than `seconds` only while `asked()`. Raises `TimeoutError`."""
+    if asked is None:
+        async with asyncio.timeout(seconds):
+            return await work
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=seconds))[0]:
+            if not asked():
+                raise TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _messages(raw: bytes) -> Sequence[Json | None]:

@@ -134,7 +134,9 @@ def gateway(upstream_url: str) -> Iterator[Running]:
         yield process
 
 
-def drive(driver: str, url: str, mode: str, steps: list[dict[str, Any]], *, asks: bool = False) -> dict[str, Any]:
+def drive(
+    driver: str, url: str, mode: str, steps: list[dict[str, Any]], *, asks: bool | dict[str, Any] = False
+) -> dict[str, Any]:
     """Runs one client through `steps`; returns its document (drivers/steps.py says what is in it)."""
     command = DRIVERS[driver]
     if (missing := _missing(command)) is not None:
