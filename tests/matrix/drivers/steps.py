@@ -2,9 +2,10 @@
 
 The plan comes on stdin: {"url", "mode", "asks": bool or answers by kind, "steps": [{"id", "op", ...}]}. Ops: list (of
 tools, prompts, resources, templates; every page), call, read, get, complete. The document on stdout: {"sdk": {name:
-version}, "negotiated", "server", "instructions", "capabilities", "steps": {id: {"ok": ...} | {"error": {code, message, data}}},
-"progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. Raw JSON is the tap's part.
-Knows no SDK: a driver brings an adapter. Runs in every Python environment, so it imports the standard library alone.
+version}, "negotiated", "server", "instructions", "capabilities", "steps": {id: {"ok": ...} | {"error": {code, message,
+data}}}, "progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. Raw JSON is the
+tap's part. Knows no SDK: a driver brings an adapter. Runs in every Python environment, so it imports the standard
+library alone.
 """
 
 import json
