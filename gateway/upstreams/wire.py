@@ -9,10 +9,10 @@ same-origin 307 or 308, which by its meaning was not executed.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -31,7 +31,6 @@ EVENTS = {"Accept": "text/event-stream"}
 FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
 """What the HTTP client raises (TLS errors are OSErrors)."""
 
-T = TypeVar("T")
 Waiting = Callable[[Awaitable[bytes]], Awaitable[bytes]]
 _PASSED_STATUS = frozenset({429, 502, 503, 504})
 
@@ -44,6 +43,28 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
             yield
     except TimeoutError as error:
         raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
+
+
+@asynccontextmanager
+async def _unless_silent(seconds: float, asked: Callable[[], bool] | None) -> AsyncIterator[None]:
+    """Ends the block with a `TimeoutError` after `seconds`, but not while `asked()`. (No task of its own: what has come
+    before a connection breaks must be read before that is noticed.)"""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(None) as scope:
+
+        def look() -> None:
+            nonlocal timer
+            if asked is not None and asked():
+                timer = loop.call_later(seconds, look)
+            else:
+                scope.reschedule(loop.time())
+
+        timer = loop.call_later(seconds, look)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 class Wire:
@@ -149,8 +170,8 @@ class Wire:
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            sending = self._send(method, url, headers, body, bounds)
-            response = await _unless_silent(sending, self.settings.timeouts.first_byte_s, asked)
+            async with _unless_silent(self.settings.timeouts.first_byte_s, asked):
+                response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
             response.close()
@@ -220,9 +241,8 @@ class Reception:
         try:
             if self._asked is None:  # then aiohttp watches over it
                 return await self._response.content.readany()
-            return await _unless_silent(
-                self._response.content.readany(), self._wire.settings.timeouts.idle_s, self._asked
-            )
+            async with _unless_silent(self._wire.settings.timeouts.idle_s, self._asked):
+                return await self._response.content.readany()
         except FOREIGN as error:
             raise self._wire.fault(error) from error
 
@@ -338,21 +358,6 @@ class Blocks:
             except sse.EventTooLarge as error:
                 raise self._reception.too_large() from error
         return self._ready.popleft()
-
-
-async def _unless_silent(work: Coroutine[Any, Any, T], seconds: float, asked: Callable[[], bool] | None) -> T:
-    """The outcome of `work`, which may take longer than `seconds` only while `asked()`. Raises `TimeoutError`."""
-    if asked is None:
-        async with asyncio.timeout(seconds):
-            return await work
-    task = asyncio.ensure_future(work)
-    try:
-        while not (await asyncio.wait({task}, timeout=seconds))[0]:
-            if not asked():
-                raise TimeoutError
-        return task.result()
-    finally:
-        task.cancel()
 
 
 def _messages(raw: bytes) -> Sequence[Json | None]:
