@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 
 from gateway.exchange import Exchange
 from policies.errors import GatewayFault
+from policies.identity import ANONYMOUS
 from policies.mcp import Json
 
 MAX_PER_PRINCIPAL = 64
 """A user answers one form at a time; agents of one principal that wait by the hundred are an accident."""
+
+MAX_PARKED = 4096
+"""Of all principals together; callers that nothing tells apart may be many users and share this bound alone."""
 
 
 @dataclass(slots=True)
@@ -38,8 +42,10 @@ class Parking:
         return len(self._parked)
 
     def park(self, exchange: Exchange, principal: str, asked: dict[str, Json], cursor: int, round_: int) -> None:
-        """Raises `GatewayFault` (429) where the principal has too many waiting."""
-        if self._count[principal] >= MAX_PER_PRINCIPAL:
+        """Raises `GatewayFault` (429, 503) where too many wait already."""
+        if len(self._parked) >= MAX_PARKED:
+            raise GatewayFault(f"{MAX_PARKED} calls wait here for their clients' input already")
+        if principal != ANONYMOUS and self._count[principal] >= MAX_PER_PRINCIPAL:
             raise GatewayFault(f"{MAX_PER_PRINCIPAL} calls of this client wait for its input already", http=429)
         expiry = asyncio.get_running_loop().call_later(self.ttl_s, self._expire, exchange.id)
         self._parked[exchange.id] = Parked(exchange, principal, asked, cursor, round_, expiry)

@@ -75,6 +75,10 @@ class Conversation:
         else:
             self.notification(method, _params(message))
 
+    def waits(self) -> bool:
+        """Whether the upstream waits for an answer of the client's."""
+        return bool(self._asks)
+
     async def close(self) -> None:
         """Ends what still runs for this leg."""
         for task in tuple(self._tasks):

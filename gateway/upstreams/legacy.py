@@ -169,7 +169,7 @@ class LegacyConnector:
         head = self.sessions.headers(session, call.forwarded)
         place = Place()
         try:
-            async with self._wire.request("POST", head, body) as reception:
+            async with self._wire.request("POST", head, body, asked=talk.waits) as reception:
                 if reception.status == 404 and session.id is not None:
                     raise SessionGone
                 await self._hear(reception, talk, place)

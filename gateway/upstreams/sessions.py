@@ -20,6 +20,7 @@ from gateway.upstreams.wire import BOTH, within
 from policies import jsonrpc
 from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
+from policies.identity import ANONYMOUS
 from policies.mcp import HEADER_SESSION, HEADER_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, Json
 from policies.request_state import canonical
 from policies.translation.discover import Description, of_initialize
@@ -33,7 +34,8 @@ MAX_SHARED = 1024
 """Shared sessions at one upstream: as many callers as a replica may serve at a time, not one per request ever made."""
 
 MAX_EXCLUSIVE = 128
-"""Sessions that one principal may hold for calls that may ask, each of which may wait for a human."""
+"""Sessions that one principal may hold for calls that may ask, each of which may wait for a human. Callers that nothing
+tells apart may be many users, and have half of `MAX_SHARED`."""
 
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 """Visible ASCII (basic/transports, Session Management); longer ones do not fit into a client's token."""
@@ -204,7 +206,7 @@ class Sessions:
         key = _digest(call)
         if not exclusive:
             return await self._borrow(key, call, leased=False)
-        key = self._free_slot(key)
+        key = self._free_slot(key, MAX_SHARED // 2 if call.principal == ANONYMOUS else MAX_EXCLUSIVE)
         self._leased.add(key)
         found = None
         try:
@@ -223,12 +225,12 @@ class Sessions:
             found.expiry.cancel()
         return found
 
-    def _free_slot(self, key: str) -> str:
+    def _free_slot(self, key: str, bound: int) -> str:
         """The place of an exclusive session that is free, or that is yet to be opened."""
-        for number in range(MAX_EXCLUSIVE):
+        for number in range(bound):
             if f"{key}:{number}" not in self._leased:
                 return f"{key}:{number}"
-        raise GatewayFault(f"{MAX_EXCLUSIVE} calls of this client that may ask are under way; wait for one", http=429)
+        raise GatewayFault(f"{bound} calls of this client that may ask are under way; wait for one", http=429)
 
     def release(self, shared: Shared) -> None:
         """The call is over; an unused session is deleted after `IDLE_S`."""

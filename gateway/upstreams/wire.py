@@ -45,6 +45,28 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
         raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
 
 
+@asynccontextmanager
+async def _unless_silent(seconds: float, asked: Callable[[], bool] | None) -> AsyncIterator[None]:
+    """Ends the block with a `TimeoutError` after `seconds`, but not while `asked()`. (No task of its own: what has come
+    before a connection breaks must be read before that is noticed.)"""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(None) as scope:
+
+        def look() -> None:
+            nonlocal timer
+            if asked is not None and asked():
+                timer = loop.call_later(seconds, look)
+            else:
+                scope.reschedule(loop.time())
+
+        timer = loop.call_later(seconds, look)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
 class Wire:
     has_headers = True
 
@@ -77,26 +99,30 @@ class Wire:
         *,
         long_lived: bool = False,
         needed: bool = False,
+        asked: Callable[[], bool] | None = None,
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
         `long_lived`: a stream that may be silent for as long as it likes; it ends when the upstream is retired, unless
-        a call that may end first has `needed` it. Raises `UpstreamFault`.
+        a call that may end first has `needed` it. While `asked()`, the upstream itself waits, for an answer of the
+        client's: its silence is none then. Raises `UpstreamFault`.
         """
         sent = CIMultiDict(_BASE)
         sent.update(headers)
         sent.update(self._own)
         limits = self.settings.timeouts
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=limits.connect_s, sock_read=None if long_lived else limits.idle_s
+            total=None,
+            sock_connect=limits.connect_s,
+            sock_read=None if long_lived or asked is not None else limits.idle_s,
         )
         self._active += 1
         self._idle.clear()
         try:
             async with self._scope(long_lived and not needed):
-                response = await self._head(method, sent, body, timeout)
+                response = await self._head(method, sent, body, timeout, asked)
                 try:
-                    yield Reception(response, self)
+                    yield Reception(response, self, asked)
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -140,11 +166,16 @@ class Wire:
         """The connections are those of all upstreams, and not this one's to close."""
 
     async def _head(
-        self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
+        self,
+        method: str,
+        headers: CIMultiDict[str],
+        body: bytes | None,
+        bounds: aiohttp.ClientTimeout,
+        asked: Callable[[], bool] | None,
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with asyncio.timeout(self.settings.timeouts.first_byte_s):
+            async with _unless_silent(self.settings.timeouts.first_byte_s, asked):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -171,12 +202,13 @@ class Wire:
 class Reception:
     """A response whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: Wire) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, asked: Callable[[], bool] | None = None) -> None:
         self.name = wire.name
         self.status = response.status
         self.headers = response.headers
         self._response = response
         self._wire = wire
+        self._asked = asked
 
     @property
     def kind(self) -> Literal["json", "sse", "other"]:
@@ -212,7 +244,10 @@ class Reception:
     async def chunk(self) -> bytes:
         """The next bytes of the body as they come; empty at its end."""
         try:
-            return await self._response.content.readany()
+            if self._asked is None:  # then aiohttp watches over it
+                return await self._response.content.readany()
+            async with _unless_silent(self._wire.settings.timeouts.idle_s, self._asked):
+                return await self._response.content.readany()
         except FOREIGN as error:
             raise self._wire.fault(error) from error
 

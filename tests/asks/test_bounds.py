@@ -5,6 +5,8 @@ Specification: 2026-07-28 basic/patterns/mrtr. The bounds themselves are the gat
 
 import asyncio
 
+import pytest
+
 from gateway.parking import MAX_PER_PRINCIPAL
 from gateway.upstreams.sessions import MAX_EXCLUSIVE
 from tests.asks.talk import ACCEPT, ELICIT, FORM, ROOTS, TOOL, Modern, asking, entries, heard
@@ -117,3 +119,30 @@ async def test_many_asks_of_one_call_are_one_round() -> None:
         assert [one["result"]["n"] for one in answer.result["structuredContent"]["heard"]] == [
             str(n) for n in range(50)
         ]
+
+
+@pytest.mark.parametrize("streams", [True, False], ids=["that streams", "that answers with plain JSON"])
+async def test_a_slow_human_is_no_silence_of_an_upstream(streams: bool) -> None:
+    """Servers on the TypeScript SDK 1.x ask on the GET stream; the call itself is silent meanwhile."""
+    bounds = {"timeouts": {"first_byte_s": 0.5, "idle_s": 0.5, "probe_s": 5}}
+
+    async def tool(call: Call) -> Json:
+        if streams:
+            await call.stream()
+        return heard(await upstream.ask(ELICIT, FORM, session=call.seen.session))
+
+    async def hangs(call: Call) -> None:
+        if streams:
+            await call.stream()
+        await call.gone()
+        call.close()
+
+    async with LegacyUpstream(get_stream=True) as upstream, running({"up": (upstream, bounds)}) as gateway:
+        upstream.on["tools/call"] = tool
+        client = Modern(gateway.front("/up"))
+        asked = await client.call()
+        await asyncio.sleep(1.5)  # the human
+        done = await client.answer_all(asked, ACCEPT)
+        assert done.result["structuredContent"]["heard"] == [{"result": ACCEPT}]
+        upstream.on["tools/call"] = hangs
+        assert (await client.call()).status == 504

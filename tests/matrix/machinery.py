@@ -135,7 +135,12 @@ def gateway(upstream_url: str) -> Iterator[Running]:
 
 
 def drive(
-    driver: str, peer: str | list[str], mode: str, steps: list[dict[str, Any]], *, asks: bool = False
+    driver: str,
+    peer: str | list[str],
+    mode: str,
+    steps: list[dict[str, Any]],
+    *,
+    asks: bool | dict[str, Any] = False,
 ) -> dict[str, Any]:
     """Runs one client through `steps` with a server at a URL, or with one that it launches itself by a command; returns
     its document (drivers/steps.py says what is in it)."""

@@ -89,11 +89,11 @@ class Stage:
     def era(self) -> str:
         return ERA[self.name]
 
-    def direct(self, client: Client, steps: list[Json], *, asks: bool = False) -> Future[Run]:
+    def direct(self, client: Client, steps: list[Json], *, asks: bool | Json = False) -> Future[Run]:
         """Starts `client` at the upstream itself."""
         return self.threads.submit(_run, self.upstream_url, client, steps, asks=asks)
 
-    def through(self, client: Client, steps: list[Json], *, asks: bool = False) -> Future[Run]:
+    def through(self, client: Client, steps: list[Json], *, asks: bool | Json = False) -> Future[Run]:
         """Starts `client` at the gateway."""
         return self.threads.submit(self._through, client, steps, asks=asks)
 
@@ -106,7 +106,7 @@ class Stage:
 
         self.cells = {name: self.threads.submit(cell, client) for name, client in clients.items()}
 
-    def _through(self, client: Client, steps: list[Json], *, asks: bool) -> Run:
+    def _through(self, client: Client, steps: list[Json], *, asks: bool | Json) -> Run:
         try:
             run = _run(f"{self.gateway.said}/mcp", client, steps, asks=asks)
         except DriverError as error:
@@ -116,7 +116,7 @@ class Stage:
         return run
 
 
-def _run(url: str, client: Client, steps: list[Json], *, asks: bool) -> Run:
+def _run(url: str, client: Client, steps: list[Json], *, asks: bool | Json) -> Run:
     with Tap(url) as tap:
         return Run(drive(client.driver, tap.url, client.mode, steps, asks=asks), tap.exchanges)
 

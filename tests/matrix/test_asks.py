@@ -127,3 +127,21 @@ def test_a_tool_that_asks_a_client_of_the_other_era_gets_its_answers(on_stage: S
     assert offences(on_stage.name, on_stage.back.exchanges) == []
     if on_stage.era == "legacy":
         assert calls_before_listening(on_stage.back.exchanges) == []
+
+
+OTHERWISE: list[Json] = [{"action": "decline"}, {"action": "cancel"}]
+CROSSED = [("asks-on-get", "py2-auto"), ("asks-on-get", "ts2-auto"), ("sessions-only", "py2-auto")]
+CROSSED += [("modern-only", "py1"), ("modern-only", "ts1"), ("modern-only", "py2-legacy")]
+
+
+@pytest.mark.parametrize("answer", OTHERWISE, ids=[one["action"] for one in OTHERWISE])
+@pytest.mark.parametrize(
+    ("upstream", "client"), CROSSED, ids=[f"{client}-x-{upstream}" for upstream, client in CROSSED]
+)
+def test_a_user_who_does_not_accept_is_told_of_across_the_eras(on_stage: Stage, client: str, answer: Json) -> None:
+    plan, asks = ASKS[on_stage.name][:1], {"elicitation": answer}
+    reference = on_stage.direct(REFERENCE[on_stage.era], plan, asks=asks)
+    through = on_stage.through(CLIENTS[client], plan, asks=asks).result()
+    told = answers_told(through.document)
+    assert differences(answers_told(reference.result().document), told) == []
+    assert told["call ask"][0]["elicitation"] == answer

@@ -1,10 +1,11 @@
 """What every Python driver shares: read the plan, walk its steps with one client, print one JSON document.
 
-The plan comes on stdin: {"url", "mode", "asks": bool, "steps": [{"id", "op", ...}]}. Ops: list (of tools, prompts,
-resources, templates; every page), call, read, get, complete. The document on stdout: {"sdk": {name: version},
-"negotiated", "server", "instructions", "capabilities", "steps": {id: {"ok": ...} | {"error": {code, message, data}}},
-"progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. Raw JSON is the tap's part.
-Knows no SDK: a driver brings an adapter. Runs in every Python environment, so it imports the standard library alone.
+The plan comes on stdin: {"url", "mode", "asks": bool or answers by kind, "steps": [{"id", "op", ...}]}. Ops: list (of
+tools, prompts, resources, templates; every page), call, read, get, complete. The document on stdout: {"sdk": {name:
+version}, "negotiated", "server", "instructions", "capabilities", "steps": {id: {"ok": ...} | {"error": {code, message,
+data}}}, "progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. Raw JSON is the
+tap's part. Knows no SDK: a driver brings an adapter. Runs in every Python environment, so it imports the standard
+library alone.
 """
 
 import json
@@ -46,6 +47,8 @@ def dump(value: Any) -> Any:
 
 def read_plan() -> dict[str, Any]:
     plan: dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    if isinstance(plan["asks"], dict):
+        ANSWERS.update(plan["asks"])
     return plan
 
 
