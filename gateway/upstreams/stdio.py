@@ -12,7 +12,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -125,6 +125,7 @@ class StdioTransport:
         *,
         long_lived: bool = False,
         needed: bool = False,
+        asked: Callable[[], bool] | None = None,  # noqa: ARG002 - calls that may ask are under no watch here
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
         if self._retired and long_lived and not needed:
