@@ -86,7 +86,7 @@ def check_origin(host: str, origins: Sequence[str], loopback_only: bool) -> Reje
     for origin in origins:
         _, separator, rest = origin.partition("://")
         same = routing.host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
-        if not separator or not rest or not same:
+        if not separator or not rest or not same or "@" in rest:  # a user would stand before the host
             return Rejection(INVALID_REQUEST, "Origin is not allowed", http=403)
     return None
 

@@ -204,6 +204,15 @@ class Front:
         return Front(f"http://{self.host}:{self.port}{path}")
 
     @asynccontextmanager
+    async def connected(self) -> AsyncIterator[tuple[Buffered, asyncio.StreamWriter]]:
+        """A connection on which nothing has been sent."""
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        try:
+            yield Buffered(reader), writer
+        finally:
+            writer.close()
+
+    @asynccontextmanager
     async def sent(
         self, verb: str, headers: Overrides, body: bytes | None = None
     ) -> AsyncIterator[tuple[Buffered, asyncio.StreamWriter]]:
@@ -215,13 +224,10 @@ class Front:
         for name, value in (base | dict(headers)).items():
             if value is not None:
                 lines += [(name, each) for each in ([value] if isinstance(value, str | bytes) else value)]
-        reader, writer = await asyncio.open_connection(self.host, self.port)
-        try:
+        async with self.connected() as (stream, writer):
             writer.write(header_bytes(f"{verb} {self.path} HTTP/1.1", lines) + (body or b""))
             await writer.drain()
-            yield Buffered(reader), writer
-        finally:
-            writer.close()
+            yield stream, writer
 
     @asynccontextmanager
     async def open(self, verb: str, headers: Overrides, body: bytes | None = None) -> AsyncIterator[Open]:

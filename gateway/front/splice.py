@@ -77,7 +77,7 @@ async def _splice(
                 waiting = until_drained if listens else stream.waiting
                 response = await _stream(reception, stream, answer, waiting, total_s)
             else:
-                async with within(total_s, upstream.name):
+                async with within(upstream.settings.timeouts.total_s, upstream.name):  # a listener's refusal, too
                     response = await _json(reception, answer)
             if answer.error:
                 operation.of(request).error = _error(answer, reception.status)

@@ -110,7 +110,7 @@ class ModernConnector:
         return status, message
 
     def _emit_last(self, status: int, message: Json, exchange: Exchange) -> None:
-        if "error" in message:
+        if message.get("error") is not None:
             exchange.emit(fail(message["error"], self.dialect, status if status != 200 else None))
         elif isinstance(message.get("result"), dict):
             exchange.emit(Answer(message["result"], self.dialect))

@@ -212,6 +212,7 @@ ORIGINS: list[tuple[str, str, list[str], bool, bool]] = [
     ("another Origin", "localhost:8080", ["https://evil.example"], LOCAL, False),
     ("another Origin whose path is local", "localhost", ["https://evil.example/localhost"], LOCAL, False),
     ("an Origin that starts like a local one", "localhost", ["http://localhost.evil.example"], LOCAL, False),
+    ("an Origin whose user is local", "localhost", ["http://localhost:x@evil.example"], LOCAL, False),
     ("the Origin of a sandbox", "localhost:8080", ["null"], LOCAL, False),
     ("an empty Origin", "localhost:8080", [""], LOCAL, False),
     ("an Origin of no host", "localhost:8080", ["http://"], LOCAL, False),
