@@ -1,18 +1,18 @@
 """The composition root: builds every part from one configuration, runs until told to stop, takes it all down again."""
 
 import asyncio
-import ipaddress
 import logging
 import secrets
+import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aiohttp import web
-
+from gateway import tls_files
 from gateway.config import ConfigError
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
+from gateway.front.http import HttpServer
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
@@ -33,10 +33,6 @@ else:
 
 log = logging.getLogger(__name__)
 
-_SILENT = logging.getLogger("gateway.front.http")
-_SILENT.setLevel(logging.CRITICAL + 1)
-"""What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
-
 
 class CannotListen(Exception):
     """The address cannot be had; `args[0]` says which and why."""
@@ -55,31 +51,34 @@ class Gateway:
             self._ring(settings),
             Upstreams(settings, self._store),
             Exchanges(settings.streams.resume_ttl_s),
-            _is_loopback(settings.listen.host),
             self._drain,
         )
-        # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
-        mcp = Mcp(lambda: self.service)
-        self._mcp = web.Server(mcp.handle, handler_cancellation=True, access_log=None, logger=_SILENT)
-        self._status = web.Server(Status(self._drain).handle, access_log=None, logger=_SILENT)
+        bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
+        self._mcp = HttpServer(Mcp(lambda: self.service).handle, bounds, max_head_bytes)
+        self._status = HttpServer(Status(self._drain).handle, bounds, max_head_bytes)
         self._listeners: list[Listener] = []
 
     async def start(self) -> str:
         """Listens, and starts to find out about the upstreams. Returns the public base URL."""
         settings = self.service.settings
-        listener = await self._listen(settings.listen, self._mcp)
+        if settings.hosts == "any":
+            log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
+        tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
+        listener = await self._listen(settings.listen, self._mcp, tls)
         if settings.admin is not None:
             await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
         host = settings.listen.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{listener.port}"
+        return f"http{'s' if tls is not None else ''}://{f'[{host}]' if ':' in host else host}:{listener.port}"
 
     async def apply(self, settings: Settings) -> None:
         """Puts another configuration into service, for the requests that come from now on.
 
         Raises `ConfigError` where it changes what only a restart can."""
         now = self.service.settings
-        fixed = [name for name in ("listen", "admin") if getattr(now, name) != getattr(settings, name)]
+        fixed = [
+            name for name in ("listen", "admin", "tls", "connections") if getattr(now, name) != getattr(settings, name)
+        ]
         if fixed:
             raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
         self.service = self.service.evolve(settings, self._ring(settings))
@@ -108,8 +107,8 @@ class Gateway:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
         return KeyRing(settings.sealing_keys) if settings.keys else self._ephemeral
 
-    async def _listen(self, at: Listen, server: web.Server) -> Listener:
-        listener = Listener(at.host, at.port, server)
+    async def _listen(self, at: Listen, server: HttpServer, tls: ssl.SSLContext | None = None) -> Listener:
+        listener = Listener(at.host, at.port, server, tls=tls, trusted=self.service.trusted)
         try:
             await listener.start()
         except OSError as error:
@@ -144,12 +143,3 @@ async def _run(settings: Settings, source: Path | None, load: Callable[[], Setti
             reloading.cancel()
         await gateway.stop()
     return 0
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

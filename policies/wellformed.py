@@ -67,6 +67,16 @@ def host_name(text: str) -> str:
     return host
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a listener's address is reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def host_pattern(text: str) -> str:
     """A host as `host_name` has it, or `*.` and a host name for every host below that one."""
     return "*." + host_name(text[2:]) if text.startswith("*.") else host_name(text)

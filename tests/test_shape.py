@@ -14,18 +14,20 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed",
-            2: "jsonrpc sse settings sealing exchange session",
-            3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions",
+            1: "mcp errors wellformed model coding",
+            2: "jsonrpc sse settings_edge settings sealing exchange session",
+            3: "era headers identity peek routing translation/discover translation/messages translation/subscriptions "
+            "cors edge forwarded",
             4: "admission delivery",
         },
         "gateway": {
-            1: "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory",
+            1: "yaml_file placeholders config_errors config exit_codes drain signals stores/base stores/memory "
+            "tls_files",
             2: "exchange",
             3: "upstreams/base upstreams/wire upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/service front/reply front/drive front/batch front/splice front/modern front/legacy "
-            "front/mcp front/status front/port",
+            "front/mcp front/status front/port front/http front/body",
             5: "reload app",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

@@ -138,7 +138,7 @@ async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
-        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
+        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
     return web.Response(status=200)
 
 
@@ -186,7 +186,7 @@ async def _open(
         nonlocal opened
         if isinstance(connector, LegacyConnector):
             effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
-            forwarded = service.forwarded(upstream, request.headers)
+            forwarded = service.forwarded(upstream, request)
             inner, description = await connector.sessions.open(effective, info, version, forwarded)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
@@ -257,7 +257,7 @@ def call_of(
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
-        forwarded=service.forwarded(upstream, request.headers),
+        forwarded=service.forwarded(upstream, request),
     )
 
 

@@ -66,7 +66,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     try:
         if (await upstream.connector("modern")).dialect.era != "modern":
             return None
-        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request.headers))
+        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request))
     except UpstreamFault as fault:
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 
@@ -113,7 +113,7 @@ async def _serve(
     )
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(request, head, message, upstream)
-    forwarded = service.forwarded(upstream, request.headers)
+    forwarded = service.forwarded(upstream, request)
     connector = await upstream.connector("modern")
     if connector.dialect.era == "modern":
         if head.accept.json and head.accept.sse:

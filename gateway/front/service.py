@@ -5,16 +5,24 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from aiohttp import HttpVersion10, HttpVersion11, web
+
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
-from policies import identity, routing, session
+from policies import edge, forwarded, identity, routing, session
+from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.exchange import FrontSession
+from policies.forwarded import Caller, Network
 from policies.headers import Headers, param_of
+from policies.mcp import INVALID_REQUEST
 from policies.sealing import KeyRing
 from policies.settings import Route, Settings
+
+CALLER = "caller"
+"""The key under which a request holds its `Caller`."""
 
 MAX_REMEMBERED = 4096
 """Unsealed tokens kept: a session's token comes with each request, and opening one costs more than a look-up."""
@@ -27,14 +35,29 @@ class Service:
     ring: KeyRing
     upstreams: Upstreams
     exchanges: Exchanges
-    loopback_only: bool
     drain: Drain
+    doorman: Doorman = field(init=False)
+    trusted: Sequence[Network] = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.doorman = edge.doorman(self.settings)
+        self.trusted = forwarded.networks(self.settings.trusted_proxies)
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         return replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+
+    def caller(self, request: web.BaseRequest) -> Caller | Rejection:
+        """How this request came in, if its head is one that can be read in one way only."""
+        max_bytes = self.settings.limits.max_head_bytes
+        refused = edge.check_lines(request.raw_path, request.headers, request.raw_headers, max_bytes)
+        if refused is not None:
+            return refused
+        if request.version not in (HttpVersion10, HttpVersion11):
+            return Rejection(INVALID_REQUEST, "the request is not HTTP/1.1", http=400, headers=edge.CLOSE)
+        return forwarded.caller_of(request.remote or "", request.scheme, request.headers, self.trusted)
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
         """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any."""
@@ -44,9 +67,15 @@ class Service:
 
         return self.upstreams[routing.choose_upstream(route, method, name, param) or route.fallback]
 
-    def forwarded(self, upstream: Upstream, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """The caller's headers that this upstream is configured to get."""
-        return tuple((n, headers[n]) for n in upstream.settings.forward_headers if n in headers)
+    def forwarded(self, upstream: Upstream, request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
+        """The caller's headers that this upstream is configured to get, and those that say how the request came in."""
+        headers, caller = request.headers, request[CALLER]
+        private = edge.connection_options(headers)
+        sent = [(n, headers[n]) for n in upstream.settings.forward_headers if n in headers and n.lower() not in private]
+        sent += caller.headers()
+        if upstream.settings.preserve_host:
+            sent.append(("Host", caller.host))
+        return tuple(sent)
 
     def principal(self, route: Route, headers: Mapping[str, str]) -> str:
         """Who calls: told apart by what goes upstream on the caller's behalf."""

@@ -19,8 +19,10 @@ from gateway.upstreams.wire import BOTH, Reception, Waiting, within
 from policies import jsonrpc
 from policies.delivery import error, farewell
 from policies.errors import UpstreamFault, UpstreamRetired
+from policies.headers import name_in
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
 from policies.peek import Splice
+from policies.routing import timeouts_for
 
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
@@ -39,14 +41,15 @@ async def splice(
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*forwarded, *BOTH.items()])
     listens = method == LISTEN
-    total_s = None if listens else upstream.settings.timeouts.total_s
+    limits = timeouts_for(upstream.settings, method, name_in(request.headers))
+    total_s = None if listens else limits.total_s
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
 
     async def until_drained(work: Awaitable[bytes]) -> bytes:
         return await service.drain.unless_begun(stream.waiting(work))
 
     try:
-        async with upstream.wire.request("POST", head, raw, long_lived=listens) as reception:
+        async with upstream.wire.request("POST", head, raw, long_lived=listens, limits=limits) as reception:
             if reception.kind == "sse":
                 waiting = until_drained if listens else stream.waiting
                 return await _stream(reception, stream, Splice(raw), waiting, total_s)

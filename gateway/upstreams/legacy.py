@@ -33,6 +33,8 @@ from policies.mcp import (
     METHOD_NOT_FOUND,
     Json,
 )
+from policies.routing import timeouts_for
+from policies.settings import Timeouts
 from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
@@ -136,7 +138,7 @@ class LegacyConnector:
         meta = {**call.meta, META_PROGRESS_TOKEN: request_id} if call.wants_progress else call.meta
         body = jsonrpc.request(request_id, call.method, _with_meta(call.params, meta))
         try:
-            async with within(self._wire.settings.timeouts.total_s, self._wire.name):
+            async with within(self._limits(call).total_s, self._wire.name):
                 await self._post_and_resume(body, session, call, talk)
         except asyncio.CancelledError:
             self._spawn(self._cancel_upstream(request_id, session, call))
@@ -149,11 +151,14 @@ class LegacyConnector:
             del self._running[request_id]
             await talk.close()
 
+    def _limits(self, call: Call) -> Timeouts:
+        return timeouts_for(self._wire.settings, call.method, call.params.get("name"))
+
     async def _post_and_resume(self, body: bytes, session: UpstreamSession, call: Call, talk: Conversation) -> None:
         head = self.sessions.headers(session, call.forwarded)
         place = Place()
         try:
-            async with self._wire.request("POST", head, body) as reception:
+            async with self._wire.request("POST", head, body, limits=self._limits(call)) as reception:
                 if reception.status == 404 and session.id is not None:
                     raise SessionGone
                 await self._hear(reception, talk, place)

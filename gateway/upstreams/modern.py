@@ -29,6 +29,8 @@ from policies.mcp import (
     PROGRESS,
     Json,
 )
+from policies.routing import timeouts_for
+from policies.settings import Timeouts
 from policies.translation.discover import Description, of_discover
 
 log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class ModernConnector:
         if call.method == LISTEN:
             await self._listen(call, exchange)
         else:
-            async with within(self._wire.settings.timeouts.total_s, self._wire.name):
+            async with within(self._limits(call).total_s, self._wire.name):
                 await self._call(call, exchange)
 
     async def describe(self) -> Description:
@@ -79,10 +81,13 @@ class ModernConnector:
         else:
             raise UpstreamFault(f"upstream {self._wire.name} answered without a result")
 
+    def _limits(self, call: Call) -> Timeouts:
+        return timeouts_for(self._wire.settings, call.method, call.params.get("name"))
+
     async def _attempt(self, call: Call, exchange: Exchange, *, fresh: bool) -> tuple[int, Json]:
         request_id = self._ids.next()
         body, head = self._request(call, request_id, await self._specs(call, fresh))
-        async with self._wire.request("POST", head, body) as reception:
+        async with self._wire.request("POST", head, body, limits=self._limits(call)) as reception:
             return reception.status, await self._last_message(reception, request_id, exchange)
 
     def _request(self, call: Call, request_id: int, specs: Sequence[ParamHeader]) -> tuple[bytes, dict[str, str]]:

@@ -19,6 +19,7 @@ from gateway.upstreams.wire import BOTH, Wire, within
 from policies import jsonrpc
 from policies.errors import SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
+from policies.forwarded import lasting
 from policies.mcp import HEADER_SESSION, HEADER_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, Json
 from policies.translation.discover import Description, of_initialize
 
@@ -234,7 +235,7 @@ class Sessions:
         self._make_room()
         session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
-        shared = self._shared[key] = Shared(session, description, call.forwarded)
+        shared = self._shared[key] = Shared(session, description, lasting(call.forwarded))
         shared.pump = self.start_pump(shared)
         self._expire_later(shared)  # whoever wanted it may have left
         await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
@@ -273,7 +274,7 @@ class Sessions:
 
 def _digest(call: Call) -> str:
     """One shared session per principal, credentials that go upstream, and set of capabilities."""
-    known = jsonrpc.dumps([call.principal, sorted(call.forwarded), _canonical(call.capabilities)])
+    known = jsonrpc.dumps([call.principal, sorted(lasting(call.forwarded)), _canonical(call.capabilities)])
     return hashlib.sha256(known).hexdigest()
 
 

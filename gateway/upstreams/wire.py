@@ -9,7 +9,7 @@ same-origin 307 or 308, which by its meaning was not executed.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,11 +18,13 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from multidict import CIMultiDict
 
-from policies import jsonrpc, sse
+from gateway import tls_files
+from policies import coding, jsonrpc, sse
 from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.mcp import Json
-from policies.settings import Limits
+from policies.settings import Limits, Timeouts
 from policies.settings import Upstream as UpstreamSettings
+from policies.settings_edge import UpstreamTls
 
 _BASE = {"Accept-Encoding": "identity", "User-Agent": "mcp-front-door"}
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -56,19 +58,29 @@ class Wire:
         self._idle.set()
         self._streams: set[asyncio.Timeout] = set()
         self._retired = False
+        self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
+        if settings.tls != UpstreamTls():
+            self._tls = tls_files.client_context(settings.tls)
 
     @asynccontextmanager
     async def request(
-        self, method: str, headers: Mapping[str, str], body: bytes | None = None, *, long_lived: bool = False
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        long_lived: bool = False,
+        limits: Timeouts | None = None,
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
-        `long_lived`: a stream that may be silent for as long as it likes. Raises `UpstreamFault`.
+        `long_lived`: a stream that may be silent for as long as it likes. `limits`: time-outs other than the
+        upstream's. Raises `UpstreamFault`.
         """
+        limits = limits or self.settings.timeouts
         sent = CIMultiDict(_BASE)
         sent.update(headers)
         sent.update(self._own)
-        limits = self.settings.timeouts
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=limits.connect_s, sock_read=None if long_lived else limits.idle_s
         )
@@ -76,7 +88,7 @@ class Wire:
         self._idle.clear()
         try:
             async with self._scope(long_lived):
-                response = await self._head(method, sent, body, timeout)
+                response = await self._head(method, sent, body, timeout, limits.first_byte_s)
                 try:
                     yield Reception(response, self)
                 finally:
@@ -114,11 +126,16 @@ class Wire:
         return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
 
     async def _head(
-        self, method: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
+        self,
+        method: str,
+        headers: CIMultiDict[str],
+        body: bytes | None,
+        bounds: aiohttp.ClientTimeout,
+        first_byte_s: float,
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with asyncio.timeout(self.settings.timeouts.first_byte_s):
+            async with asyncio.timeout(first_byte_s):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -134,7 +151,14 @@ class Wire:
     ) -> aiohttp.ClientResponse:
         try:
             return await self._http.request(
-                method, url, headers=headers, data=body, timeout=bounds, allow_redirects=False
+                method,
+                url,
+                headers=headers,
+                data=body,
+                timeout=bounds,
+                allow_redirects=False,
+                ssl=self._tls,
+                server_hostname=self.settings.tls.server_name,
             )
         except aiohttp.ClientError:
             raise
@@ -151,6 +175,12 @@ class Reception:
         self.headers = response.headers
         self._response = response
         self._wire = wire
+        content = coding.coding_of(response.headers.getall("Content-Encoding", ()))
+        if content is None:
+            what = "a Content-Encoding that was not asked for and cannot be read"
+            raise UpstreamFault(f"upstream {wire.name} answered in {what}; let it send {coding.READABLE} or none")
+        self._decoder = coding.Decoder(content) if content != "identity" else None
+        self._decoded: Iterator[bytes] = iter(())
 
     @property
     def kind(self) -> Literal["json", "sse", "other"]:
@@ -165,7 +195,7 @@ class Reception:
         limit = self._wire.limits.max_response_bytes
         pieces: list[bytes] = []
         size = 0
-        async for piece in self._response.content.iter_any():
+        while piece := await self.chunk():
             size += len(piece)
             if size > limit:
                 raise UpstreamFault(f"upstream {self._wire.name} answered with more than {limit} bytes")
@@ -184,9 +214,21 @@ class Reception:
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     async def chunk(self) -> bytes:
-        """The next bytes of the body as they come; empty at its end."""
+        """The next bytes of the body as they come, decompressed; empty at its end."""
         try:
+            while self._decoder is not None:
+                piece = next(self._decoded, None)
+                if piece is not None:
+                    return piece
+                data = await self._response.content.readany()
+                if not data:
+                    if not self._decoder.complete:
+                        raise UpstreamFault(f"upstream {self.name} broke off its answer")
+                    return b""
+                self._decoded = self._decoder.feed(data)
             return await self._response.content.readany()
+        except coding.Malformed as error:
+            raise UpstreamFault(f"upstream {self.name} answered with a body that is not what it says") from error
         except FOREIGN as error:
             raise _fault(error, self.name) from error
 

@@ -275,7 +275,10 @@ def test_unfilled_placeholders_and_other_mistakes_are_told_together(tmp_path: Pa
     assert complaints(tmp_path, RIGHT + "listen: ${ABSENT}\nadmin: 1\nzzz: 1") == [
         "listen: the environment variable ABSENT is not set; set it, or write ${ABSENT:-default}",
         'admin: must be host:port, for example "127.0.0.1:8080"',
-        "zzz: unknown key; known: admin, grace_s, keys, limits, listen, routes, sessions, streams, upstreams",
+        (
+            "zzz: unknown key; known: admin, connections, grace_s, hosts, keys, limits, listen, origins, public_url, "
+            "routes, sessions, streams, tls, trusted_proxies, upstreams"
+        ),
     ]
 
 

@@ -13,11 +13,29 @@ from gateway.exit_codes import MEANINGS
 from policies.settings import Settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-MODELS: Final = ("Settings", "Upstream", "Timeouts", "Route", "Rule", "Match", "Limits", "Sessions", "Streams")
+MODELS: Final = (
+    "Settings",
+    "ListenTls",
+    "Connections",
+    "Upstream",
+    "Timeouts",
+    "ToolTimeouts",
+    "UpstreamTls",
+    "Route",
+    "Rule",
+    "Match",
+    "Limits",
+    "Sessions",
+    "Streams",
+)
 TITLES: Final = {
     "Settings": "The file",
+    "ListenTls": "`tls`",
+    "Connections": "`connections`",
     "Upstream": "`upstreams.NAME`",
     "Timeouts": "`upstreams.NAME.timeouts`",
+    "ToolTimeouts": "`upstreams.NAME.tools.PATTERN`",
+    "UpstreamTls": "`upstreams.NAME.tls`",
     "Route": "`routes[]`",
     "Rule": "`routes[].rules[]`",
     "Match": "A match: `method`, `name` and each of `params`",
