@@ -34,6 +34,10 @@ else:
 log = logging.getLogger(__name__)
 
 
+_FIXED = ("listen", "admin", "tls", "connections")
+"""Settings of the listeners, which are opened once."""
+
+
 class CannotListen(Exception):
     """The address cannot be had; `args[0]` says which and why."""
 

@@ -69,7 +69,7 @@ class GatewayProcess:
             async with asyncio.timeout(START_S):
                 while line := await process.stdout.readline():
                     said += line
-                    if found := re.match(rb"listening on (http://\S+)", line):
+                    if found := re.match(rb"listening on (https?://\S+)", line):
                         return cls(process, found[1].decode(), log)
         except TimeoutError:
             _kill(process)

@@ -8,6 +8,8 @@ clients that don't read, so that a request costs no timer.
 import asyncio
 import logging
 import re
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -167,6 +169,8 @@ class Handler(web.RequestHandler):
         if line is None or unread == 0 or unread < self._unread or not self._unread:
             self._unread, self._unread_since = unread, now
         elif now - self._unread_since > bounds.write_stall_s:
+            # with a reset: the system would keep what it could not send, as long as the client stays
+            line.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             line.abort()
 
     # what is refused
