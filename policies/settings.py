@@ -401,7 +401,7 @@ class Settings(_Model):
     @model_validator(mode="after")
     def _fit(self) -> Self:
         if not (wellformed.is_loopback(self.listen.host) or self.public_url or self.hosts == "any"):
-            ask = "write public_url: https://NAME by which clients reach it, or hosts: any"
+            ask = "in the configuration file (-c), write public_url: https://NAME, or hosts: any"
             _raise([(("listen",), f"is reached from elsewhere, and nothing says under which names; {ask}")])
         if self.admin is not None and self.admin == self.listen and self.admin.port != 0:
             _raise([(("admin",), "is the address that clients connect to; choose another port")])
