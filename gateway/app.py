@@ -25,6 +25,8 @@ from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
 
 if sys.platform != "win32":
+    import resource
+
     import uvloop
 
     LOOP: Callable[[], asyncio.AbstractEventLoop] | None = uvloop.new_event_loop
@@ -65,6 +67,7 @@ class Gateway:
     async def start(self) -> str:
         """Listens, and starts to find out about the upstreams. Returns the public base URL."""
         settings = self.service.settings
+        _make_room(settings.connections.max)
         if settings.hosts == "any":
             log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
@@ -147,3 +150,17 @@ async def _run(settings: Settings, source: Path | None, load: Callable[[], Setti
             reloading.cancel()
         await gateway.stop()
     return 0
+
+
+def _make_room(connections: int) -> None:
+    """Raises the limit of open files to what so many connections and their calls upstream need, or says what it is."""
+    if sys.platform == "win32":
+        return
+    wanted = 2 * connections + 256
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if unlimited != soft < wanted:
+        allowed = wanted if hard == unlimited else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < wanted:
+            log.warning("only %d files may be open: fewer than connections.max = %d may need", allowed, connections)
