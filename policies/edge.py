@@ -63,7 +63,7 @@ class Doorman:
         theirs, separator, rest = origin.partition("://")
         if not separator or not _AUTHORITY.fullmatch(rest):
             return False
-        if self.loopback and host_name(rest) in LOOPBACK and theirs in ("http", "https"):
+        if self.loopback and host_name(rest) in LOOPBACK:  # of any scheme: editors have their own
             return True
         same = theirs in ("http", "https") and rest == host.lower() and scheme in (theirs, "http")
         return (same and self.hosts is not None) or any(_matches(origin, pattern) for pattern in self.origins)
