@@ -109,6 +109,7 @@ class Handler(web.RequestHandler):
 
     def _feed(self, data: bytes) -> None:
         heads = self._request_count
+        in_body = self._body is not None and not _ended(self._body)
         super().data_received(data)
         if self._request_count != heads:
             message, body = self._messages[-1] if self._messages else (None, None)
@@ -120,7 +121,7 @@ class Handler(web.RequestHandler):
             self._body = body if body is not None and not body.is_eof() else None
             self._head_bytes = self._arrived = 0
             self._since = self._loop.time() if self._body is not None else 0.0
-        elif self._body is not None and not _ended(self._body):
+        elif in_body:  # also where this was its end
             self._arrived += len(data)
         elif data and not (self._buffer_paused or self._upgraded or self._close):
             self._body = None
