@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aiohttp import web
-
+from gateway import tls_files
 from gateway.config import ConfigError
 from gateway.drain import Drain
 from gateway.exchange import Exchanges
+from gateway.front.http import HttpServer
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
@@ -28,6 +29,8 @@ from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
 
 if sys.platform != "win32":
+    import resource
+
     import uvloop
 
     LOOP: Callable[[], asyncio.AbstractEventLoop] | None = uvloop.new_event_loop
@@ -36,9 +39,9 @@ else:
 
 log = logging.getLogger(__name__)
 
-_SILENT = logging.getLogger("gateway.front.http")
-_SILENT.setLevel(logging.CRITICAL + 1)
-"""What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client gets its 400."""
+
+_FIXED = ("listen", "admin", "tls", "connections")
+"""Settings of the listeners, which are opened once."""
 
 _CUT_S = 0.01
 """How long what is cut off is waited for, by aiohttp, to which 0 means for ever."""
@@ -62,15 +65,13 @@ class Gateway:
             self._ring(settings),
             Upstreams(settings, self._store, metrics),
             Exchanges(settings.streams.resume_ttl_s),
-            settings.listen.is_loopback,
             self._drain,
             Parking(settings.streams.ask_ttl_s),
             metrics,
         )
-        # handler_cancellation: a client that closes its connection cancels its handler; off by default in aiohttp
-        mcp = Mcp(lambda: self.service)
-        self._mcp = web.Server(mcp.handle, handler_cancellation=True, access_log=None, logger=_SILENT)
-        self._status = web.Server(Status(lambda: self.service).handle, access_log=None, logger=_SILENT)
+        bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
+        self._mcp = HttpServer(Mcp(lambda: self.service).handle, bounds, max_head_bytes)
+        self._status = HttpServer(Status(lambda: self.service).handle, bounds, max_head_bytes)
         self._listeners: list[Listener] = []
         metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
             "Sessions at upstreams that callers without one of their own share.",
@@ -85,7 +86,11 @@ class Gateway:
         """Listens, and starts to find out about the upstreams. Returns the public base URL, and that of the admin
         listener, if there is one."""
         settings = self.service.settings
-        url = await self._listen(settings.listen, self._mcp)
+        _make_room(settings.connections.max)
+        if settings.hosts == "any":
+            log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
+        tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
+        url = await self._listen(settings.listen, self._mcp, tls)
         admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
         return url, admin
@@ -95,7 +100,9 @@ class Gateway:
 
         Raises `ConfigError` where it changes what only a restart can."""
         now = self.service.settings
-        fixed = [name for name in ("listen", "admin") if getattr(now, name) != getattr(settings, name)]
+        fixed = [
+            name for name in ("listen", "admin", "tls", "connections") if getattr(now, name) != getattr(settings, name)
+        ]
         if fixed:
             raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
         self.service = self.service.evolve(settings, self._ring(settings))
@@ -135,14 +142,14 @@ class Gateway:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
         return KeyRing(settings.sealing_keys) if settings.keys else self._ephemeral
 
-    async def _listen(self, at: Listen, server: web.Server) -> str:
-        listener = Listener(at.host, at.port, server)
+    async def _listen(self, at: Listen, server: HttpServer, tls: ssl.SSLContext | None = None) -> str:
+        listener = Listener(at.host, at.port, server, tls=tls, trusted=self.service.trusted)
         try:
             await listener.start()
         except OSError as error:
             raise CannotListen(f"cannot listen on {at}: {error.strerror or error}") from error
         self._listeners.append(listener)
-        return f"http://{f'[{at.host}]' if ':' in at.host else at.host}:{listener.port}"
+        return f"http{'s' if tls is not None else ''}://{f'[{at.host}]' if ':' in at.host else at.host}:{listener.port}"
 
 
 def run(settings: Settings, source: Path | None = None, load: Callable[[], Settings] | None = None) -> int:
@@ -174,3 +181,17 @@ async def _run(settings: Settings, source: Path | None, load: Callable[[], Setti
             reloading.cancel()
         await gateway.stop()
     return 0
+
+
+def _make_room(connections: int) -> None:
+    """Raises the limit of open files to what so many connections and their calls upstream need, or says what it is."""
+    if sys.platform == "win32":
+        return
+    wanted = 2 * connections + 256
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if unlimited != soft < wanted:
+        allowed = wanted if hard == unlimited else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < wanted:
+            log.warning("only %d files may be open: fewer than connections.max = %d may need", allowed, connections)

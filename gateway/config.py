@@ -10,12 +10,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from gateway import tls_files
 from gateway.config_errors import dotted, problems
 from gateway.placeholders import fill
 from gateway.yaml_file import YamlError, parse
 from policies import wellformed
 from policies.settings import Settings
+from policies.settings_edge import UpstreamTls
 
+_TLS_FILES: Final = ("cert", "key", "client_ca", "ca", "client_cert", "client_key")
 SINGLE_UPSTREAM: Final = "upstream"
 """The name of the only upstream where it was given on the command line."""
 SINGLE_PATH: Final = "/mcp"
@@ -54,13 +57,45 @@ def load(path: Path, environ: Mapping[str, str]) -> Settings:
     found = list(filled.problems)
     unfilled = {place for place, _ in found}
     try:
-        settings = Settings.model_validate(filled.value)
+        settings = Settings.model_validate(_beside(filled.value, path.parent))
     except ValidationError as error:
         faults = problems(error, filled.origins, filled.value)
         found += [(place, message) for place, message in faults if place not in unfilled]
+    if not found:
+        found += _tls_problems(settings)
     if found:
         raise ConfigError(f"{path}: {dotted(place)}: {message}" for place, message in found)
     return settings
+
+
+def _beside(document: Any, folder: Path) -> Any:
+    """`document` with the files that its `tls` sections name looked for beside the configuration file."""
+    if isinstance(document, dict):
+        upstreams = document.get("upstreams")
+        for owner in [document, *(upstreams.values() if isinstance(upstreams, dict) else ())]:
+            tls = owner.get("tls") if isinstance(owner, dict) else None
+            if not isinstance(tls, dict):
+                continue
+            for name in _TLS_FILES:
+                if isinstance(tls.get(name), str) and tls[name]:
+                    tls[name] = str(folder / tls[name])
+    return document
+
+
+def _tls_problems(settings: Settings) -> list[tuple[tuple[str | int, ...], str]]:
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    try:
+        if settings.tls is not None:
+            tls_files.server_context(settings.tls)
+    except tls_files.TlsError as error:
+        found.append((("tls",), str(error)))
+    for name, upstream in settings.upstreams.items():
+        try:
+            if upstream.tls != UpstreamTls():
+                tls_files.client_context(upstream.tls)
+        except tls_files.TlsError as error:
+            found.append((("upstreams", name, "tls"), str(error)))
+    return found
 
 
 def for_upstream(url: str, listen: str, era: str, **more: Any) -> Settings:

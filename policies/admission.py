@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from policies import era, jsonrpc, routing
+from policies.edge import Doorman
 from policies.errors import Rejection
+from policies.forwarded import Caller
 from policies.headers import Headers
 from policies.mcp import (
     HEADER_METHOD,
@@ -24,9 +26,10 @@ from policies.mcp import (
 )
 from policies.settings import Route
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _ALLOW = (("Allow", "POST, GET, DELETE"),)
 _ALLOW_MODERN = (("Allow", "POST"),)
+
+NO_ENDPOINT = Rejection(INVALID_REQUEST, "no MCP endpoint at this path", http=404)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,16 @@ class Head:
 
 
 def admit_head(
-    method: str, host: str, path: str, headers: Headers, routes: Sequence[Route], loopback_only: bool
+    method: str, path: str, headers: Headers, caller: Caller, routes: Sequence[Route], doorman: Doorman
 ) -> Head | Rejection:
-    """Rungs 1 to 3: route, Host and Origin, HTTP method and content type. `loopback_only`: the listener is local."""
-    refused = check_origin(host, headers.getall("Origin", ()), loopback_only)
+    """Rungs 1 to 3: Host and Origin, route, HTTP method and content type."""
+    origins = headers.getall("Origin", ())
+    refused = doorman.host_refused(caller.host) or doorman.origin_refused(origins, caller.proto, caller.host)
     if refused is not None:
         return refused
-    route = routing.find_route(routes, host, path)
+    route = routing.find_route(routes, caller.host, path)
     if route is None:
-        return Rejection(INVALID_REQUEST, "no MCP endpoint at this path", http=404)
+        return NO_ENDPOINT
     version = headers.get(HEADER_VERSION)
     if method not in ("POST", "GET", "DELETE"):
         return Rejection(INVALID_REQUEST, f"{method} is not served here", http=405, headers=_ALLOW)
@@ -73,22 +77,6 @@ def admit_head(
     if method == "POST" and not accept.json and not accept.sse:
         return Rejection(INVALID_REQUEST, "Accept must list application/json and text/event-stream", http=406)
     return Head(route, accept, version)
-
-
-def check_origin(host: str, origins: Sequence[str], loopback_only: bool) -> Rejection | None:
-    """DNS rebinding: a loopback listener serves loopback Hosts and Origins only; elsewhere an Origin must be the Host.
-
-    An absent Origin is no browser. "null" never matches (streamable-http, Security & Endpoint).
-    """
-    name = routing.host_name(host)
-    if loopback_only and name not in _LOOPBACK:
-        return Rejection(INVALID_REQUEST, "Host is not one this gateway serves", http=403)
-    for origin in origins:
-        _, separator, rest = origin.partition("://")
-        same = routing.host_name(rest) in _LOOPBACK if loopback_only else rest.lower() == host.lower()
-        if not separator or not rest or not same or "@" in rest:  # a user would stand before the host
-            return Rejection(INVALID_REQUEST, "Origin is not allowed", http=403)
-    return None
 
 
 def acceptance(values: Sequence[str]) -> Acceptance:

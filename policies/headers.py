@@ -262,6 +262,15 @@ def check_name(headers: Headers, request: Request) -> Rejection | None:
     return None if agree else _mismatch(HEADER_NAME, f"does not match params.{member}")
 
 
+def name_in(headers: Headers) -> str | None:
+    """What `Mcp-Name` says, decoded; None where it is missing or malformed."""
+    value = headers.get(HEADER_NAME)
+    try:
+        return decode(value) if value is not None else None
+    except ValueError:
+        return None
+
+
 def param_of(headers: Headers, name: str) -> str | None:
     """What `Mcp-Param-{name}` says, decoded, for routing; None where it is missing, malformed or contradicts itself."""
     lines = set(headers.getall(HEADER_PARAM + name, ()))

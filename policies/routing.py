@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-from policies.settings import Match, Route, Rule
+from policies.settings import Match, Route, Rule, Timeouts, Upstream
 
 _WILDCARD: Final = "*."
 
@@ -94,6 +94,16 @@ def _matches(match: Match | None, value: str | None) -> bool:
     if match.prefix is not None:
         return value.startswith(match.prefix)
     return match.glob is not None and _glob(match.glob).fullmatch(value) is not None
+
+
+def timeouts_for(upstream: Upstream, method: str, name: str | None) -> Timeouts:
+    """The time-outs of a call: those of the first pattern in `tools` that its name fits, else the upstream's."""
+    if not upstream.tools or method != "tools/call" or name is None:
+        return upstream.timeouts
+    found = next((theirs for pattern, theirs in upstream.tools.items() if _glob(pattern).fullmatch(name)), None)
+    if found is None:
+        return upstream.timeouts
+    return upstream.timeouts.model_copy(update=found.model_dump(exclude_none=True))
 
 
 @lru_cache(maxsize=1024)

@@ -25,6 +25,7 @@ from policies.settings_base import Model as _Model
 from policies.settings_base import Problem, hint
 from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
+from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls, ToolTimeouts, UpstreamTls
 
 UpstreamName = Annotated[str, StringConstraints(pattern=wellformed.NAME)]
 ClientName = UpstreamName
@@ -123,6 +124,14 @@ class Upstream(_Model):
     upstream only if it is named here; cookies never do."""
     timeouts: Timeouts = Timeouts()
     """How long to wait for it."""
+    tools: Mapping[str, ToolTimeouts] = {}
+    """Time-outs for calls of the tools whose names match a pattern (`*` for any run of characters, `?` for one); the
+    first pattern that fits counts."""
+    tls: UpstreamTls = UpstreamTls()
+    """Whom to trust and what to show on an https `url`."""
+    preserve_host: bool = False
+    """Whether the upstream sees the `Host` that the caller used instead of its own. `X-Forwarded-Host` has it in any
+    case."""
     verifies_headers: bool = False
     """Whether this upstream itself refuses requests whose `Mcp-*` headers disagree with their body, so that the gateway
     need not look into bodies that it passes on unchanged. Only for modern upstreams."""
@@ -171,6 +180,8 @@ class Upstream(_Model):
             )
         if self.heal and self.era == "modern":
             problems.append((("heal",), "does nothing for era: modern, without sessions; remove it"))
+        if self.tls != UpstreamTls() and not self.url.startswith("https:"):
+            problems.append((("tls",), "does nothing for an http url; write https, or remove it"))
         _raise(problems)
         return self
 
@@ -315,6 +326,12 @@ class Limits(_Model):
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=1024**3)
     """The largest request body; a larger one is refused with 413. From 1024 (smaller than an `initialize` with
     capabilities) to 1 GiB."""
+    max_head_bytes: int = Field(default=32 * 1024, ge=1024, le=1024**2)
+    """The largest request head, request line included; a larger one is refused with 431. From 1024 to 1 MiB. One line
+    may have 8190 bytes whatever stands here."""
+    compress_from_bytes: int = Field(default=16 * 1024, ge=256, le=1024**3)
+    """JSON answers of this size and more are compressed for clients that ask for it (gzip, deflate). From 256 to 1 GiB;
+    what is smaller goes out in one round trip as it is."""
     max_response_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, le=4 * 1024**3)
     """The largest JSON response of an upstream that is read into memory. From 1024 to 4 GiB."""
     max_event_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
@@ -363,6 +380,24 @@ class Settings(_Model):
     listen: Listen = Listen(host="127.0.0.1", port=8080)
     """Where MCP clients connect, `host:port`; port 0 lets the system choose. An IPv6 address stands in brackets, and in
     YAML then in quotes."""
+    public_url: PublicUrls = ()
+    """The scheme and host by which clients reach the gateway, for example `https://mcp.example.com`, or a list of them.
+    Requests for other hosts are refused with 403; a loopback listener serves its loopback names as well, and the hosts
+    of routes are served in any case."""
+    hosts: Literal["any"] | None = None
+    """`any` serves requests for every host. Browsers can then be made to reach the gateway under foreign names (DNS
+    rebinding), so that it is only for networks without browsers or behind a proxy that checks the host."""
+    origins: Origins = ()
+    """Origins of web pages that may call the gateway: `https://app.example.com`, `https://*.example.com`,
+    `http://localhost:*`. The gateway's own origin always may; any other is refused with 403. Requests without an
+    `Origin` don't come from a web page."""
+    trusted_proxies: Networks = ()
+    """Addresses or networks (`10.0.0.0/8`) of proxies in front of the gateway, whose `X-Forwarded-Host`,
+    `X-Forwarded-Proto`, `X-Forwarded-For` and `Forwarded` are believed. From everybody else they are dropped."""
+    tls: ListenTls | None = None
+    """Serve https on `listen`. Without it, http."""
+    connections: Connections = Connections()
+    """Bounds on clients' connections."""
     admin: Listen | None = None
     """Where health (`/healthz`, `/readyz`) and metrics (`/metrics`) are served, `host:port`; nowhere if absent. Not for
     the public."""
@@ -453,6 +488,10 @@ class Settings(_Model):
     @model_validator(mode="after")
     def _fit(self) -> Self:
         problems: list[Problem] = []
+        if not (self.listen.is_loopback or self.public_url or self.hosts == "any"):
+            ask = "in the configuration file (-c), write public_url: https://NAME, or hosts: any"
+            why = f"is reached from elsewhere, and nothing says under which names; {ask}"
+            problems.append((("listen",), why))
         if self.admin is not None and self.admin == self.listen and self.admin.port != 0:
             problems.append((("admin",), "is the address that clients connect to; choose another port"))
         if self.admin is not None and not self.admin.is_loopback and self.admin_token is None:

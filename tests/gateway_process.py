@@ -75,7 +75,7 @@ class GatewayProcess:
             async with asyncio.timeout(START_S):
                 while line := await process.stdout.readline():
                     said += line
-                    if found := re.match(rb"listening on (http://\S+)", line):
+                    if found := re.match(rb"listening on (https?://\S+)", line):
                         started = cls(process, found[1].decode(), log)
                         if admin := re.search(rb"admin on (http://\S+)", said):
                             started.admin_url = admin[1].decode()

@@ -14,22 +14,23 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed settings_base settings_clients",
-            2: "jsonrpc sse settings sealing exchange session request_state",
+            1: "mcp errors wellformed settings_base settings_clients coding",
+            2: "jsonrpc sse settings_edge settings sealing exchange session request_state",
             3: "era headers identity inline peek restarts routing translation/discover translation/messages "
-            "translation/subscriptions translation/mrtr",
+            "translation/subscriptions translation/mrtr cors edge forwarded",
             4: "admission delivery metrics",
         },
         "gateway": {
-            1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics stores/base "
-            "stores/memory",
+            1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
+            "stores/base stores/memory",
             2: "exchange parking",
-            3: "upstreams/base upstreams/wire upstreams/transport upstreams/child upstreams/channel upstreams/rooms "
+            3: "upstreams/base upstreams/patience upstreams/wire upstreams/transport upstreams/child "
+            "upstreams/channel upstreams/rooms "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/reply front/rounds front/subscribing front/drive "
             "front/batch front/splice front/modern front/legacy front/mcp front/stdio front/pipes front/status "
-            "front/port",
+            "front/port front/http front/body",
             5: "reload app pipe",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

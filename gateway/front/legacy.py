@@ -152,7 +152,7 @@ async def end_everywhere(service: Service, request: Caller, head: Head, owner: F
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
-        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request.headers))
+        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
 
 
 async def _initialize(
@@ -202,7 +202,7 @@ async def open_session(
         nonlocal opened
         if isinstance(connector, LegacyConnector):
             effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
-            forwarded = service.forwarded(upstream, request.headers)
+            forwarded = service.forwarded(upstream, request)
             inner, description = await connector.sessions.open(effective, info, version, forwarded)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
@@ -274,7 +274,7 @@ def call_of(
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
-        forwarded=service.forwarded(upstream, request.headers),
+        forwarded=service.forwarded(upstream, request),
     )
 
 

@@ -3,26 +3,23 @@
 Specification: basic/transports of every revision. What a rung decides stands in `policies/admission.py`.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
-from gateway.front import legacy, modern, operation, reply
-from gateway.front.service import Service
+from gateway.front import body, legacy, modern, operation, reply
+from gateway.front.service import CALLER, Service
 from gateway.logs import fields
-from policies import jsonrpc
-from policies.admission import Head, admit_head, era_of
+from policies import cors, jsonrpc, routing
+from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
-from policies.mcp import INVALID_REQUEST, PARSE_ERROR, Era
+from policies.forwarded import Caller
+from policies.mcp import Era
 from policies.metrics import CANCELLED_CALL, method_label
 
 log = logging.getLogger(__name__)
-
-BODY_SILENCE_S = 30.0
-"""How long a client may take from one piece of its body to the next: a phone that changes networks is back sooner."""
 
 
 class Mcp:
@@ -39,7 +36,7 @@ class Mcp:
         response: web.StreamResponse | None = None
         try:
             response = await reply.rescue(request, self._serve)
-            return response
+            return await reply.finished(request, response)
         finally:
             noted.leave(metrics)
             self._record(noted, response, time.perf_counter() - began)
@@ -59,13 +56,18 @@ class Mcp:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         service = self._current()
+        request[reply.COMPRESS] = service.settings.limits.compress_from_bytes
+        caller = service.caller(request)
+        if isinstance(caller, Rejection):
+            return reply.rejected(caller)
+        request[CALLER] = caller
+        doorman, origin = service.doorman, request.headers.get("Origin")
+        if origin is not None and doorman.allows_origin(origin, caller.proto, caller.host):
+            request[reply.EXTRA] = cors.response_headers(origin)
+            if request.method == "OPTIONS":
+                return self._preflight(service, request, caller)
         head = admit_head(
-            request.method,
-            request.headers.get("Host", ""),
-            request.path,
-            request.headers,
-            service.settings.routes,
-            service.loopback_only,
+            request.method, request.rel_url.raw_path, request.headers, caller, service.settings.routes, doorman
         )
         if isinstance(head, Rejection):
             return reply.rejected(head)
@@ -82,15 +84,22 @@ class Mcp:
             return await legacy.delete(service, request, head)
         return await self._post(service, request, head)
 
+    def _preflight(self, service: Service, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        refused = service.doorman.host_refused(caller.host)
+        route = routing.find_route(service.settings.routes, caller.host, request.rel_url.raw_path)
+        if refused is not None or route is None:
+            return reply.rejected(refused or NO_ENDPOINT)
+        forwardable = [n for _, name in route.references() for n in service.settings.upstreams[name].forward_headers]
+        return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
+
     async def _post(self, service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
-        limits = service.settings.limits
-        raw = await _body(request, limits.max_body_bytes)
+        raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
         unread = await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
-        message = jsonrpc.parse(raw, max_depth=limits.max_depth)
+        message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
         noted = operation.of(request)
@@ -107,30 +116,3 @@ class Mcp:
         if isinstance(message, jsonrpc.Response):
             message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
-
-
-async def _body(request: web.BaseRequest, max_bytes: int) -> bytes | Rejection:
-    """The body, or why it is not read to its end. A client that waits to be asked for it (`Expect`) is asked."""
-    too_large = Rejection(
-        INVALID_REQUEST, f"the request body is larger than {max_bytes} bytes (limits.max_body_bytes)", http=413
-    )
-    if (request.content_length or 0) > max_bytes:
-        return too_large
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # nothing of the answer itself has been sent
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        while not request.content.at_eof():
-            async with asyncio.timeout(None if request.content.is_eof() else BODY_SILENCE_S):
-                piece = await request.content.readany()
-            size += len(piece)
-            if size > max_bytes:
-                return too_large
-            pieces.append(piece)
-    except web.RequestPayloadError:
-        return Rejection(PARSE_ERROR, "Parse error: the body is not encoded as its headers say", http=400)
-    except TimeoutError:
-        return Rejection(INVALID_REQUEST, f"the body stopped for {BODY_SILENCE_S:g} s", http=408)
-    return b"".join(pieces)

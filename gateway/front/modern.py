@@ -71,7 +71,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     try:
         if (await upstream.connector("modern")).dialect.era != "modern":
             return None
-        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request.headers))
+        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request))
     except UpstreamFault as fault:
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 
@@ -118,7 +118,7 @@ async def _serve(
     if not is_ours and upstream.http is not None and head.accept.json and head.accept.sse:
         connector = await upstream.connector("modern")
         if connector.dialect.era == "modern":
-            forwarded = service.forwarded(upstream, request.headers)
+            forwarded = service.forwarded(upstream, request)
             try:
                 return await splice(service, request, raw, message.method, upstream, forwarded)
             except UpstreamFault as fault:
@@ -193,7 +193,7 @@ def _call(
         progress_token(meta) is not None,
         None,
         tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        service.forwarded(upstream, request.headers),
+        service.forwarded(upstream, request),
         headless,
     )
 

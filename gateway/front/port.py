@@ -1,86 +1,115 @@
-"""Owns the listening socket. A connection's first request head arrives here, then aiohttp takes over the transport.
+"""Owns the listening socket. A connection's first bytes arrive here, and aiohttp takes it over on the same transport.
 
-This is the seam at which a connection can be served without aiohttp; today every one is handed over. What a peer that
-connects and never says all of a request's head may cost is bounded here: aiohttp's own timers start with the first
-answer.
+This is the seam at which a connection can be served without aiohttp; today every one is handed over. How many there may
+be, in all and from one address, is bounded here, and so is what a peer that connects and says nothing may cost, since
+the timers of `gateway/front/http.py` start with its first byte.
 """
 
 import asyncio
 import socket
-from collections.abc import Callable
-from typing import cast
+import ssl
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, cast
 
-FIRST_HEAD_S = 30.0
-"""How long a new connection may take for its first head. Browsers and proxies open connections ahead of need, for
-seconds."""
+from gateway.front.http import LINGER_S, HttpServer, answer
+from policies.errors import Rejection
+from policies.forwarded import Network, is_trusted
+from policies.mcp import INTERNAL_ERROR
 
-_HEAD_ENDS = (b"\r\n\r\n", b"\n\n")
-"""The second is one that aiohttp refuses, at once."""
+FIRST_BYTE_S = 30.0
+"""How long a new connection may stay silent. Browsers and proxies open connections ahead of need, for seconds."""
 
-_MAX_HELD = 1 << 16
-"""Bytes held here: more is no head that aiohttp takes."""
+RETRY_AFTER_S: Final = 5
+"""What a client is told that finds no room: longer than most calls take, shorter than anybody's patience."""
+
+MAX_REFUSING: Final = 256
+"""Connections above the bound that are still told so; more are just closed."""
 
 _BACKLOG = 1024
 
 
 class Port(asyncio.Protocol):
-    def __init__(self, server: Callable[[], asyncio.Protocol], open_ports: set["Port"]) -> None:
-        self._server = server
-        self._open = open_ports
+    def __init__(self, listener: "Listener") -> None:
+        self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._held = bytearray()
+        self._peer: str | None = None
+        self._refusal: Rejection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._open.add(self)
-        self._timer = asyncio.get_running_loop().call_later(FIRST_HEAD_S, self.close)
+        name = transport.get_extra_info("peername")
+        self._peer = name[0] if isinstance(name, tuple) else "local"
+        self._refusal = self._listener.enter(self, self._peer)
+        wait_s = FIRST_BYTE_S if self._refusal is None else LINGER_S
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self.close)
 
     def data_received(self, data: bytes) -> None:
-        if self._held or _HEAD_ENDS[0] not in data:
-            if self._is_early(data):
-                return
-            data = bytes(self._held)
         transport = self._transport
-        self._forget()
-        if transport is not None:
-            handler = self._server()
-            transport.set_protocol(handler)
-            handler.connection_made(transport)
-            handler.data_received(data)
-
-    def _is_early(self, data: bytes) -> bool:
-        """Adds `data` to what is held: whether that may yet become a head. Only the new bytes are searched."""
-        known = max(0, len(self._held) - len(_HEAD_ENDS[0]) + 1)
-        self._held += data
-        if not self._held[:1].isupper() or len(self._held) > _MAX_HELD:  # no request line, or one without an end
-            return False
-        return all(self._held.find(end, known) < 0 for end in _HEAD_ENDS)
+        if transport is None:
+            return
+        if self._refusal is not None:
+            self._refuse(transport, self._refusal)
+            return
+        self._settle()
+        handler = self._listener.server()
+        handler.lost = self._left
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+        handler.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._forget()
+        self._settle()
+        self._left()
 
     def close(self) -> None:
-        """Closes a connection that has not said a whole head yet."""
+        """Closes a connection that has not said anything yet."""
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
 
-    def _forget(self) -> None:
+    def _refuse(self, transport: asyncio.Transport, refusal: Rejection) -> None:
+        """Says once that there is no room; what else comes is thrown away until the client or the timer closes."""
         self._transport = None
-        self._open.discard(self)
+        transport.write(answer(refusal))
+        if transport.can_write_eof():
+            transport.write_eof()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
+    def _settle(self) -> None:
+        self._transport = None
+        self._listener.silent.discard(self)
         if self._timer is not None:
             self._timer.cancel()
 
+    def _left(self) -> None:
+        self._listener.leave(self._peer)
+        self._peer = None
+
 
 class Listener:
-    """A bound socket and the connections on it that have not sent a whole head yet."""
+    """A bound socket and the connections on it that are still silent. `start` and `stop` once each."""
 
-    def __init__(self, host: str, port: int, server: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        server: HttpServer,
+        *,
+        tls: ssl.SSLContext | None = None,
+        trusted: Sequence[Network] = (),
+    ) -> None:
         self._host = host
         self._wanted = port
-        self._server = server
-        self._early: set[Port] = set()
+        self._tls = tls
+        self._trusted = trusted
         self._listening: asyncio.Server | None = None
+        self._by_peer: Counter[str] = Counter()
+        self._open = 0
+        self.server: HttpServer = server
+        self.silent: set[Port] = set()
         self.port = port
 
     async def start(self) -> None:
@@ -98,13 +127,35 @@ class Listener:
             raise
         self.port = bound.getsockname()[1]
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(
-            lambda: Port(self._server, self._early), sock=bound, backlog=_BACKLOG
-        )
+        self._listening = await loop.create_server(lambda: Port(self), sock=bound, backlog=_BACKLOG, ssl=self._tls)
 
     def stop(self) -> None:
-        """No new connections; those without a whole head are closed. Those under way stay with aiohttp."""
+        """No new connections; silent ones are closed. Those under way stay with aiohttp."""
         if self._listening is not None:
             self._listening.close()
-        for port in tuple(self._early):
+        for port in tuple(self.silent):
             port.close()
+
+    def enter(self, port: Port, peer: str) -> Rejection | None:
+        """Counts a new connection; why there is no room for it, if there is none. Each `enter` has its `leave`."""
+        bounds = self.server.bounds
+        self._open += 1
+        self._by_peer[peer] += 1
+        self.silent.add(port)
+        if self._open > bounds.max:
+            what = f"{bounds.max} connections (connections.max)"
+        elif self._by_peer[peer] > bounds.max_per_peer and not is_trusted(peer, self._trusted):
+            what = f"{bounds.max_per_peer} connections of one address (connections.max_per_peer)"
+        else:
+            return None
+        if self._open > bounds.max + MAX_REFUSING:
+            asyncio.get_running_loop().call_soon(port.close)
+        headers = (("Retry-After", str(RETRY_AFTER_S)),)
+        return Rejection(INTERNAL_ERROR, f"no room: there are {what} already", http=503, headers=headers)
+
+    def leave(self, peer: str | None) -> None:
+        if peer is not None:
+            self._open -= 1
+            self._by_peer[peer] -= 1
+            if not self._by_peer[peer]:
+                del self._by_peer[peer]

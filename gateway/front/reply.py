@@ -12,9 +12,10 @@ from typing import TypeVar
 from aiohttp import web
 
 from gateway.front import operation
-from policies import sse
+from policies import coding, sse
 from policies.admission import Acceptance
 from policies.delivery import Message, error
+from policies.edge import CLOSE
 from policies.errors import Fault, Rejection
 from policies.exchange import RequestId
 from policies.mcp import INTERNAL_ERROR, INVALID_REQUEST
@@ -55,6 +56,8 @@ def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.R
     """An error response with the status of the rejection itself."""
     response = json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
     response.error = error_type(rejection.code, rejection.http)
+    if rejection.headers == CLOSE:
+        response.force_close()
     return response
 
 
@@ -103,6 +106,35 @@ async def failed(request: web.BaseRequest, rejection: Rejection, request_id: Req
     return await stream.end()
 
 
+EXTRA = "extra headers"
+"""The key under which a request holds headers for whatever answers it."""
+
+COMPRESS = "compress from bytes"
+"""The key under which a request holds the size from which its answer may be compressed."""
+
+_IN_A_THREAD_BYTES = 1 << 20
+"""From here on compression takes longer than the loop may be held up: some 10 ms a MiB."""
+
+
+async def finished(request: web.BaseRequest, response: web.StreamResponse) -> web.StreamResponse:
+    """A response that has not begun yet with what every response has; large JSON compressed for those who ask."""
+    if response.prepared or not isinstance(response, web.Response):
+        return response
+    response.headers.update(request.get(EXTRA, {}))
+    raw = response.body
+    if not isinstance(raw, bytes) or response.content_type != "application/json":
+        return response
+    if len(raw) < request.get(COMPRESS, len(raw) + 1):
+        return response
+    response.headers.add("Vary", "Accept-Encoding")
+    wanted = coding.wanted(request.headers.getall("Accept-Encoding", ()))
+    if wanted is not None:
+        small = len(raw) < _IN_A_THREAD_BYTES
+        response.body = coding.encode(raw, wanted) if small else await asyncio.to_thread(coding.encode, raw, wanted)
+        response.headers["Content-Encoding"] = wanted
+    return response
+
+
 class ClientGone(Exception):
     """The client closed its connection; there is nobody to answer."""
 
@@ -120,7 +152,8 @@ class Stream:
 
     async def open(self, headers: Mapping[str, str] | None = None) -> None:
         if self.response is None:
-            self.response = web.StreamResponse(headers={**_STREAM_HEADERS, **(headers or {})})
+            extra = self._request.get(EXTRA, {})
+            self.response = web.StreamResponse(headers={**_STREAM_HEADERS, **extra, **(headers or {})})
             self.response.enable_chunked_encoding()
             self._request[_OPENED] = self
             await self.response.prepare(self._request)

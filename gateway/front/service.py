@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from aiohttp import HttpVersion10, HttpVersion11, web
 from multidict import CIMultiDictProxy
 
 from gateway.drain import Drain
@@ -16,13 +17,19 @@ from gateway.metrics import Metrics
 from gateway.parking import Parking
 from gateway.stores.base import Store
 from gateway.upstreams.pool import Upstream, Upstreams
-from policies import identity, routing, session
+from policies import edge, forwarded, identity, routing, session
 from policies.admission import Head
+from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.exchange import FrontSession
+from policies.forwarded import Network
 from policies.headers import Headers, param_of
+from policies.mcp import INVALID_REQUEST
 from policies.sealing import KeyRing
 from policies.settings import Route, Settings
+
+CALLER = "caller"
+"""The key under which a request holds its `Caller`."""
 
 MAX_REMEMBERED = 4096
 """Unsealed tokens kept: a session's token comes with each request, and opening one costs more than a look-up."""
@@ -52,22 +59,35 @@ class Service:
     ring: KeyRing
     upstreams: Upstreams
     exchanges: Exchanges
-    loopback_only: bool
     drain: Drain
     parking: Parking
     metrics: Metrics
     clients: identity.Clients = field(init=False)
+    doorman: Doorman = field(init=False)
+    trusted: Sequence[Network] = field(init=False)
     locks: Locks = field(default_factory=Locks)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.clients = identity.Clients.of(self.settings)
+        self.doorman = edge.doorman(self.settings)
+        self.trusted = forwarded.networks(self.settings.trusted_proxies)
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         self.parking.ttl_s = settings.streams.ask_ttl_s
         return replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+
+    def caller(self, request: web.BaseRequest) -> forwarded.Caller | Rejection:
+        """How this request came in, if its head is one that can be read in one way only."""
+        max_bytes = self.settings.limits.max_head_bytes
+        refused = edge.check_lines(request.raw_path, request.headers, request.raw_headers, max_bytes)
+        if refused is not None:
+            return refused
+        if request.version not in (HttpVersion10, HttpVersion11):
+            return Rejection(INVALID_REQUEST, "the request is not HTTP/1.1", http=400, headers=edge.CLOSE)
+        return forwarded.caller_of(request.remote or "", request.scheme, request.headers, self.trusted)
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
         """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any."""
@@ -77,11 +97,22 @@ class Service:
 
         return self.upstreams[routing.choose_upstream(route, method, name, param) or route.fallback]
 
-    def forwarded(self, upstream: Upstream, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """The caller's headers that this upstream is configured to get; a key of ours is never one of them."""
-        return tuple(
-            (n, headers[n]) for n in upstream.settings.forward_headers if n in headers and self._goes(n, headers)
-        )
+    def forwarded(self, upstream: Upstream, request: Caller) -> tuple[tuple[str, str], ...]:
+        """The caller's headers that this upstream is configured to get, a key of ours never one of them, and those that
+        say how the request came in, if it did."""
+        headers = request.headers
+        private = edge.connection_options(headers)
+        sent = [
+            (n, headers[n])
+            for n in upstream.settings.forward_headers
+            if n in headers and n.lower() not in private and self._goes(n, headers)
+        ]
+        came = request[CALLER] if isinstance(request, web.BaseRequest) else None
+        if came is not None:
+            sent += came.headers()
+            if upstream.settings.preserve_host:
+                sent.append(("Host", came.host))
+        return tuple(sent)
 
     def identify(self, head: Head, headers: Headers) -> Head | Rejection:
         """Rung 5, identity: the head with the client whose key this is, before anything about sessions is looked at."""

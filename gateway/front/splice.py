@@ -15,14 +15,17 @@ from multidict import CIMultiDict
 from gateway.drain import Draining
 from gateway.front import operation, reply
 from gateway.front.service import Service
+from gateway.upstreams.patience import Patience
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.wire import BOTH, Reception, Waiting, within
 from policies import jsonrpc
 from policies.delivery import error, farewell
 from policies.errors import UpstreamFault, UpstreamRetired
+from policies.headers import name_in
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
+from policies.routing import timeouts_for
 
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
@@ -63,7 +66,8 @@ async def _splice(
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*forwarded, *BOTH.items()])
     listens = method == LISTEN
-    total_s = None if listens else upstream.settings.timeouts.total_s
+    limits = timeouts_for(upstream.settings, method, name_in(request.headers))
+    total_s = None if listens else limits.total_s
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
     answer = Splice(raw)
 
@@ -72,12 +76,12 @@ async def _splice(
 
     assert upstream.http is not None  # a command's pipes have no head to pass on
     try:
-        async with upstream.http.request("POST", head, raw, long_lived=listens) as reception:
+        async with upstream.http.request("POST", head, raw, Patience(listens, limits=limits)) as reception:
             if reception.kind == "sse":
                 waiting = until_drained if listens else stream.waiting
                 response = await _stream(reception, stream, answer, waiting, total_s)
             else:
-                async with within(upstream.settings.timeouts.total_s, upstream.name):  # a listener's refusal, too
+                async with within(limits.total_s, upstream.name):  # a listener's refusal, too
                     response = await _json(reception, answer)
             if answer.error:
                 operation.of(request).error = _error(answer, reception.status)

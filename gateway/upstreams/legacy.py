@@ -17,6 +17,7 @@ from gateway.stores.base import Store
 from gateway.upstreams.asking import MAX_ROUNDS, visited
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
+from gateway.upstreams.patience import Patience
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.streams import Place, Streams
@@ -39,6 +40,8 @@ from policies.mcp import (
     Json,
 )
 from policies.request_state import RETRY_MEMBERS
+from policies.routing import timeouts_for
+from policies.settings import Timeouts
 from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
@@ -152,7 +155,7 @@ class LegacyConnector:
         meta = {**call.meta, META_PROGRESS_TOKEN: request_id} if call.wants_progress else call.meta
         body = jsonrpc.request(request_id, call.method, _with_meta(call.params, meta))
         try:
-            async with within(self._wire.settings.timeouts.total_s, self._wire.name):
+            async with within(self._limits(call).total_s, self._wire.name):
                 await self._post_and_resume(body, session, call, talk)
         except asyncio.CancelledError:
             self._spawn(self._cancel_upstream(request_id, session, call))
@@ -165,11 +168,15 @@ class LegacyConnector:
             del self._running[request_id]
             await talk.close()
 
+    def _limits(self, call: Call) -> Timeouts:
+        return timeouts_for(self._wire.settings, call.method, call.params.get("name"))
+
     async def _post_and_resume(self, body: bytes, session: UpstreamSession, call: Call, talk: Conversation) -> None:
         head = self.sessions.headers(session, call.forwarded)
         place = Place()
         try:
-            async with self._wire.request("POST", head, body, asked=talk.waits) as reception:
+            patience = Patience(asked=talk.waits, limits=self._limits(call))
+            async with self._wire.request("POST", head, body, patience) as reception:
                 if reception.status == 404 and session.id is not None:
                     raise SessionGone
                 await self._hear(reception, talk, place)

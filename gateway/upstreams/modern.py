@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 from gateway.exchange import Exchange
 from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.patience import STREAM, Patience
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import BOTH, within
@@ -37,6 +38,8 @@ from policies.mcp import (
     PROGRESS,
     Json,
 )
+from policies.routing import timeouts_for
+from policies.settings import Timeouts
 from policies.translation import mrtr
 from policies.translation.discover import Description, of_discover
 
@@ -59,7 +62,7 @@ class ModernConnector:
         elif call.method == LISTEN:
             await self._listen(call, exchange)
         else:
-            async with within(self._wire.settings.timeouts.total_s, self._wire.name):
+            async with within(self._limits(call).total_s, self._wire.name):
                 await self._call(call, exchange)
 
     async def describe(self) -> Description:
@@ -117,10 +120,13 @@ class ModernConnector:
         else:
             raise UpstreamFault(f"upstream {self._wire.name} answered without a result")
 
+    def _limits(self, call: Call) -> Timeouts:
+        return timeouts_for(self._wire.settings, call.method, call.params.get("name"))
+
     async def _attempt(self, call: Call, exchange: Exchange, *, fresh: bool) -> tuple[int, Json]:
         request_id = self._ids.next()
         body, head = self._request(call, request_id, await self._specs(call, fresh))
-        async with self._wire.request("POST", head, body) as reception:
+        async with self._wire.request("POST", head, body, Patience(limits=self._limits(call))) as reception:
             return reception.status, await self._last_message(reception, request_id, exchange)
 
     def _request(self, call: Call, request_id: int, specs: Sequence[ParamHeader]) -> tuple[bytes, dict[str, str]]:
@@ -172,7 +178,7 @@ class ModernConnector:
         body, head = self._request(call, request_id, ())
         opened = False
         try:
-            async with self._wire.request("POST", head, body, long_lived=True) as reception:
+            async with self._wire.request("POST", head, body, STREAM) as reception:
                 opened = reception.kind == "sse"
                 message = await self._last_message(reception, request_id, exchange)
         except UpstreamFault:
@@ -224,7 +230,7 @@ class ModernConnector:
             request_id = self._ids.next()
             body, head = self._request(call, request_id, ())
             try:
-                async with self._wire.request("POST", head, body, long_lived=True) as reception:
+                async with self._wire.request("POST", head, body, STREAM) as reception:
                     if reception.kind == "sse":
                         opened, tries = True, 0
                     message = await self._last_message(reception, request_id, exchange, agreed)

@@ -228,7 +228,7 @@ class _Shared:
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=True,
+            auto_decompress=False,
             read_bufsize=1 << 18,
         )
         self.ids = Ids()

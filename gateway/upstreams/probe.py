@@ -97,7 +97,7 @@ async def probe(url: str, *, headers: Mapping[str, str], timeout_s: float) -> Pr
     settings = UpstreamSettings.model_validate(
         {"url": url, "headers": dict(headers), "timeouts": Timeouts(probe_s=timeout_s)}
     )
-    async with aiohttp.ClientSession(auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar()) as http:
+    async with aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()) as http:
         wire, ids = Wire(urlsplit(url).netloc, settings, Limits(), http), Ids()
         verdict = await discover(wire, ids)
         if verdict.kind == "unauthorized":

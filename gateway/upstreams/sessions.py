@@ -20,6 +20,7 @@ from gateway.upstreams.wire import BOTH, within
 from policies import jsonrpc
 from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession
+from policies.forwarded import lasting
 from policies.identity import ANONYMOUS
 from policies.mcp import HEADER_SESSION, HEADER_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, Json
 from policies.request_state import canonical
@@ -276,7 +277,7 @@ class Sessions:
         self._make_room()
         session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
-        shared = Shared(session, description, call.forwarded, leased_as=key if leased else "")
+        shared = Shared(session, description, lasting(call.forwarded), leased_as=key if leased else "")
         self._shared[key] = shared
         shared.pump = self.start_pump(shared)
         self._expire_later(shared)  # whoever wanted it may have left
@@ -316,7 +317,7 @@ class Sessions:
 
 def _digest(call: Call) -> str:
     """One shared session per principal, credentials that go upstream, and set of capabilities."""
-    known = jsonrpc.dumps([call.principal, sorted(call.forwarded), canonical(call.capabilities)])
+    known = jsonrpc.dumps([call.principal, sorted(lasting(call.forwarded)), canonical(call.capabilities)])
     return hashlib.sha256(known).hexdigest()
 
 

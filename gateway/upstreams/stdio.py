@@ -12,13 +12,14 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
 
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
+from gateway.upstreams.patience import USUAL, Patience
 from gateway.upstreams.rooms import Room, Rooms, hears
 from gateway.upstreams.wire import Piece, within
 from policies import jsonrpc
@@ -122,13 +123,10 @@ class StdioTransport:
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        *,
-        long_lived: bool = False,
-        needed: bool = False,
-        asked: Callable[[], bool] | None = None,  # noqa: ARG002 - calls that may ask are under no watch here
+        patience: Patience = USUAL,
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
-        if self._retired and long_lived and not needed:
+        if self._retired and patience.long_lived and not patience.needed:
             raise self._retirement()
         self._active += 1
         self._idle.clear()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from gateway.exchange import Exchange
 from gateway.upstreams.conversation import Conversation, refusal
+from gateway.upstreams.patience import Patience
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import EVENTS
@@ -130,7 +131,7 @@ class Streams:
             if place.event_id is not None:
                 head[HEADER_LAST_EVENT] = place.event_id
             try:
-                async with self._wire.request("GET", head, long_lived=True, needed=needed) as reception:
+                async with self._wire.request("GET", head, None, Patience(True, needed)) as reception:
                     if reception.status == 404 and session.id is not None:
                         raise SessionGone
                     if reception.status != 200 or reception.kind != "sse":

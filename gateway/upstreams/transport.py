@@ -5,10 +5,11 @@ request, DELETE ends a session. Specification: basic/transports of every revisio
 here.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
+from gateway.upstreams.patience import USUAL, Patience
 from gateway.upstreams.wire import Piece
 from policies.errors import UpstreamFault
 from policies.mcp import Json
@@ -50,15 +51,10 @@ class Transport(Protocol):
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        *,
-        long_lived: bool = False,
-        needed: bool = False,
-        asked: Callable[[], bool] | None = None,
+        patience: Patience = USUAL,
     ) -> AbstractAsyncContextManager[Reception]:
         """Sends one message; the block runs once the answer's head is there, and leaving it early calls the request
-        off. `long_lived`: a stream that may be silent for as long as it likes; retiring ends it, unless a call that
-        may end first has `needed` it. While `asked()`, the upstream waits for an answer of the client's, and its
-        silence is none. Raises `UpstreamFault`."""
+        off. Raises `UpstreamFault`."""
 
     async def retire(self) -> None:
         """Ends the long-lived streams with `UpstreamRetired`, and waits until nothing else is under way either."""

@@ -9,7 +9,7 @@ same-origin 307 or 308, which by its meaning was not executed.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,12 +18,15 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from multidict import CIMultiDict
 
+from gateway import tls_files
 from gateway.metrics import Metrics
-from policies import jsonrpc, sse
+from gateway.upstreams.patience import USUAL, Patience
+from policies import coding, jsonrpc, sse
 from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.mcp import Json
-from policies.settings import Limits
+from policies.settings import Limits, Timeouts
 from policies.settings import Upstream as UpstreamSettings
+from policies.settings_edge import UpstreamTls
 
 _BASE = {"Accept-Encoding": "identity", "User-Agent": "mcp-front-door"}
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -67,6 +70,14 @@ async def _unless_silent(seconds: float, asked: Callable[[], bool] | None) -> As
             timer.cancel()
 
 
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """How long this upstream may say nothing, and when that does not count."""
+
+    limits: Timeouts
+    asked: Callable[[], bool] | None
+
+
 class Wire:
     has_headers = True
 
@@ -89,6 +100,9 @@ class Wire:
         self._idle.set()
         self._streams: set[asyncio.Timeout] = set()
         self._retired = False
+        self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
+        if settings.tls != UpstreamTls():
+            self._tls = tls_files.client_context(settings.tls)
 
     @asynccontextmanager
     async def request(
@@ -96,21 +110,17 @@ class Wire:
         method: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        *,
-        long_lived: bool = False,
-        needed: bool = False,
-        asked: Callable[[], bool] | None = None,
+        patience: Patience = USUAL,
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
-        `long_lived`: a stream that may be silent for as long as it likes; it ends when the upstream is retired, unless
-        a call that may end first has `needed` it. While `asked()`, the upstream itself waits, for an answer of the
-        client's: its silence is none then. Raises `UpstreamFault`.
+        Raises `UpstreamFault`.
         """
+        limits, asked = patience.limits or self.settings.timeouts, patience.asked
+        long_lived = patience.long_lived
         sent = CIMultiDict(_BASE)
         sent.update(headers)
         sent.update(self._own)
-        limits = self.settings.timeouts
         timeout = aiohttp.ClientTimeout(
             total=None,
             sock_connect=limits.connect_s,
@@ -119,10 +129,10 @@ class Wire:
         self._active += 1
         self._idle.clear()
         try:
-            async with self._scope(long_lived and not needed):
-                response = await self._head(method, sent, body, timeout, asked)
+            async with self._scope(long_lived and not patience.needed):
+                response = await self._head(method, sent, body, timeout, _Silence(limits, asked))
                 try:
-                    yield Reception(response, self, asked)
+                    yield Reception(response, self, _Silence(limits, asked))
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -171,11 +181,11 @@ class Wire:
         headers: CIMultiDict[str],
         body: bytes | None,
         bounds: aiohttp.ClientTimeout,
-        asked: Callable[[], bool] | None,
+        silence: "_Silence",
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with _unless_silent(self.settings.timeouts.first_byte_s, asked):
+            async with _unless_silent(silence.limits.first_byte_s, silence.asked):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -191,7 +201,14 @@ class Wire:
     ) -> aiohttp.ClientResponse:
         try:
             return await self._http.request(
-                method, url, headers=headers, data=body, timeout=bounds, allow_redirects=False
+                method,
+                url,
+                headers=headers,
+                data=body,
+                timeout=bounds,
+                allow_redirects=False,
+                ssl=self._tls,
+                server_hostname=self.settings.tls.server_name,
             )
         except aiohttp.ClientError:
             raise
@@ -202,13 +219,19 @@ class Wire:
 class Reception:
     """A response whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, asked: Callable[[], bool] | None = None) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, silence: "_Silence") -> None:
         self.name = wire.name
         self.status = response.status
         self.headers = response.headers
         self._response = response
         self._wire = wire
-        self._asked = asked
+        self._silence = silence
+        content = coding.coding_of(response.headers.getall("Content-Encoding", ()))
+        if content is None:
+            what = "a Content-Encoding that was not asked for and cannot be read"
+            raise UpstreamFault(f"upstream {wire.name} answered in {what}; let it send {coding.READABLE} or none")
+        self._decoder = coding.Decoder(content) if content != "identity" else None
+        self._decoded: Iterator[bytes] = iter(())
 
     @property
     def kind(self) -> Literal["json", "sse", "other"]:
@@ -223,7 +246,7 @@ class Reception:
         limit = self._wire.limits.max_response_bytes
         pieces: list[bytes] = []
         size = 0
-        async for piece in self._response.content.iter_any():
+        while piece := await self.chunk():
             size += len(piece)
             if size > limit:
                 raise UpstreamFault(f"upstream {self._wire.name} answered with more than {limit} bytes")
@@ -241,13 +264,28 @@ class Reception:
                 return piece.message
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
+    async def _read(self) -> bytes:
+        if self._silence.asked is None:  # then aiohttp watches over it
+            return await self._response.content.readany()
+        async with _unless_silent(self._silence.limits.idle_s, self._silence.asked):
+            return await self._response.content.readany()
+
     async def chunk(self) -> bytes:
-        """The next bytes of the body as they come; empty at its end."""
+        """The next bytes of the body as they come, decompressed; empty at its end."""
         try:
-            if self._asked is None:  # then aiohttp watches over it
-                return await self._response.content.readany()
-            async with _unless_silent(self._wire.settings.timeouts.idle_s, self._asked):
-                return await self._response.content.readany()
+            while self._decoder is not None:
+                piece = next(self._decoded, None)
+                if piece is not None:
+                    return piece
+                data = await self._read()
+                if not data:
+                    if not self._decoder.complete:
+                        raise UpstreamFault(f"upstream {self.name} broke off its answer")
+                    return b""
+                self._decoded = self._decoder.feed(data)
+            return await self._read()
+        except coding.Malformed as error:
+            raise UpstreamFault(f"upstream {self.name} answered with a body that is not what it says") from error
         except FOREIGN as error:
             raise self._wire.fault(error) from error
 

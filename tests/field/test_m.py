@@ -189,7 +189,7 @@ async def test_what_belongs_to_one_hop_stays_on_it(door: Door, front_era: str, u
         assert request.session is None or (isinstance(upstream, LegacyUpstream) and request.session in upstream.live)
 
 
-@pytest.mark.field("M6")
+@pytest.mark.field("M6", "Y3")
 @either_upstream
 async def test_named_headers_alone_are_passed_on(door: Door, upstream_era: str) -> None:
     upstream = door.upstream(upstream_era)

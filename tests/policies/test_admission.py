@@ -7,7 +7,9 @@ from multidict import CIMultiDict
 
 from policies import admission, jsonrpc
 from policies.admission import Acceptance, Head
+from policies.edge import Doorman
 from policies.errors import Rejection
+from policies.forwarded import Caller
 from policies.mcp import LEGACY_VERSIONS
 from policies.settings import Route
 
@@ -170,7 +172,9 @@ REFUSED: list[tuple[Case, int, tuple[tuple[str, str], ...]]] = [
 
 def admit(case: Case, *, loopback_only: bool = False) -> Head | Rejection:
     _, method, host, path, lines = case
-    return admission.admit_head(method, host, path, CIMultiDict(lines), (HERE, NAMED), loopback_only)
+    caller = Caller(("192.0.2.1",), host, "http")
+    doorman = Doorman(() if loopback_only else ("h", "named.example", "mcp.example.com"), (), loopback_only)
+    return admission.admit_head(method, path, CIMultiDict(lines), caller, (HERE, NAMED), doorman)
 
 
 @pytest.mark.parametrize(("case", "head"), ADMITTED, ids=[case[0] for case, _ in ADMITTED])
@@ -239,10 +243,11 @@ ORIGINS: list[tuple[str, str, list[str], bool, bool]] = [
     ("host", "origins", "loopback_only", "allowed"), [row[1:] for row in ORIGINS], ids=[row[0] for row in ORIGINS]
 )
 def test_an_origin_is_checked(host: str, origins: list[str], loopback_only: bool, allowed: bool) -> None:
-    rejection = admission.check_origin(host, origins, loopback_only)
+    doorman = Doorman(() if loopback_only else ("mcp.example.com",), (), loopback_only)
+    rejection = doorman.host_refused(host) or doorman.origin_refused(origins, "http", host)
     assert (rejection is None) == allowed
     if rejection is not None:
-        assert (rejection.status, rejection.code) == (403, -32600)
+        assert (rejection.status, rejection.code) == (403 if host else 400, -32600)
         assert all(len(origin) < 5 or origin not in rejection.message for origin in origins)
 
 

@@ -14,13 +14,17 @@ from policies.settings import Settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
-    *("Settings", "Upstream", "Timeouts", "Route", "Rule", "Match", "Client"),
-    *("Limits", "Sessions", "Streams", "Log"),
+    *("Settings", "ListenTls", "Connections", "Upstream", "Timeouts", "ToolTimeouts", "UpstreamTls"),
+    *("Route", "Rule", "Match", "Client", "Limits", "Sessions", "Streams", "Log"),
 )
 TITLES: Final = {
     "Settings": "The file",
+    "ListenTls": "`tls`",
+    "Connections": "`connections`",
     "Upstream": "`upstreams.NAME`",
     "Timeouts": "`upstreams.NAME.timeouts`",
+    "ToolTimeouts": "`upstreams.NAME.tools.PATTERN`",
+    "UpstreamTls": "`upstreams.NAME.tls`",
     "Route": "`routes[]`",
     "Rule": "`routes[].rules[]`",
     "Match": "A match: `method`, `name` and each of `params`",
