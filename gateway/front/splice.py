@@ -15,9 +15,10 @@ from multidict import CIMultiDict
 from gateway.drain import Draining
 from gateway.front import operation, reply
 from gateway.front.service import Service
-from gateway.upstreams.patience import Patience
+from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
-from gateway.upstreams.wire import BOTH, Reception, Waiting, within
+from gateway.upstreams.reading import Waiting
+from gateway.upstreams.wire import BOTH, Reception
 from policies import jsonrpc
 from policies.delivery import error, farewell
 from policies.errors import UpstreamFault, UpstreamRetired

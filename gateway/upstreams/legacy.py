@@ -17,12 +17,12 @@ from gateway.stores.base import Store
 from gateway.upstreams.asking import MAX_ROUNDS, visited
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
-from gateway.upstreams.patience import Patience
+from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.transport import Reception, Transport
-from gateway.upstreams.wire import EVENTS, within
+from gateway.upstreams.wire import EVENTS
 from policies import headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession

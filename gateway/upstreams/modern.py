@@ -15,10 +15,10 @@ from multidict import CIMultiDict
 from gateway.exchange import Exchange
 from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.patience import STREAM, Patience
+from gateway.upstreams.patience import STREAM, Patience, within
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.transport import Reception, Transport
-from gateway.upstreams.wire import BOTH, within
+from gateway.upstreams.wire import BOTH
 from policies import headers, jsonrpc
 from policies.errors import ClientFault, Rejection, UpstreamFault, UpstreamRetired
 from policies.exchange import Answer, Call, Dialect, Fail, Notify

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.patience import within
 from gateway.upstreams.transport import Transport
-from gateway.upstreams.wire import BOTH, Wire, within
+from gateway.upstreams.wire import BOTH, Wire
 from policies import era, headers, jsonrpc
 from policies.errors import UpstreamFault
 from policies.mcp import (

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from gateway.stores.base import Store
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.patience import within
 from gateway.upstreams.transport import Transport
-from gateway.upstreams.wire import BOTH, within
+from gateway.upstreams.wire import BOTH
 from policies import jsonrpc
 from policies.errors import GatewayFault, SessionGone, UpstreamFault
 from policies.exchange import Call, FrontSession, UpstreamSession

@@ -19,9 +19,9 @@ from typing import Literal
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
-from gateway.upstreams.patience import USUAL, Patience
+from gateway.upstreams.patience import USUAL, Patience, within
+from gateway.upstreams.reading import Piece
 from gateway.upstreams.rooms import Room, Rooms, hears
-from gateway.upstreams.wire import Piece, within
 from policies import jsonrpc
 from policies.errors import UpstreamFault, UpstreamRetired
 from policies.mcp import (

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from gateway.upstreams.patience import USUAL, Patience
-from gateway.upstreams.wire import Piece
+from gateway.upstreams.reading import Piece
 from policies.errors import UpstreamFault
 from policies.mcp import Json
 from policies.settings import Limits

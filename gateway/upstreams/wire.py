@@ -8,11 +8,9 @@ same-origin 307 or 308, which by its meaning was not executed.
 
 import asyncio
 import ssl
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -20,11 +18,12 @@ from multidict import CIMultiDict
 
 from gateway import tls_files
 from gateway.metrics import Metrics
-from gateway.upstreams.patience import USUAL, Patience
-from policies import coding, jsonrpc, sse
+from gateway.upstreams.patience import USUAL, Patience, Silence, unless_silent
+from gateway.upstreams.reading import Blocks, Pieces, Waiting
+from policies import coding, sse
 from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
 from policies.mcp import Json
-from policies.settings import Limits, Timeouts
+from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
 from policies.settings_edge import UpstreamTls
 
@@ -34,48 +33,7 @@ EVENTS = {"Accept": "text/event-stream"}
 FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
 """What the HTTP client raises (TLS errors are OSErrors)."""
 
-Waiting = Callable[[Awaitable[bytes]], Awaitable[bytes]]
 _PASSED_STATUS = frozenset({429, 502, 503, 504})
-
-
-@asynccontextmanager
-async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
-    """Ends the block after `seconds`, if any, with an `UpstreamFault` that says so."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
-
-
-@asynccontextmanager
-async def _unless_silent(seconds: float, asked: Callable[[], bool] | None) -> AsyncIterator[None]:
-    """Ends the block with a `TimeoutError` after `seconds`, but not while `asked()`. (No task of its own: what has come
-    before a connection breaks must be read before that is noticed.)"""
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
-    async with asyncio.timeout(None) as scope:
-
-        def look() -> None:
-            nonlocal timer
-            if asked is not None and asked():
-                timer = loop.call_later(seconds, look)
-            else:
-                scope.reschedule(loop.time())
-
-        timer = loop.call_later(seconds, look)
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class _Silence:
-    """How long this upstream may say nothing, and when that does not count."""
-
-    limits: Timeouts
-    asked: Callable[[], bool] | None
 
 
 class Wire:
@@ -130,9 +88,9 @@ class Wire:
         self._idle.clear()
         try:
             async with self._scope(long_lived and not patience.needed):
-                response = await self._head(method, sent, body, timeout, _Silence(limits, asked))
+                response = await self._head(method, sent, body, timeout, Silence(limits, asked))
                 try:
-                    yield Reception(response, self, _Silence(limits, asked))
+                    yield Reception(response, self, Silence(limits, asked))
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -181,11 +139,11 @@ class Wire:
         headers: CIMultiDict[str],
         body: bytes | None,
         bounds: aiohttp.ClientTimeout,
-        silence: "_Silence",
+        silence: Silence,
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with _unless_silent(silence.limits.first_byte_s, silence.asked):
+            async with unless_silent(silence.limits.first_byte_s, silence.asked):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -219,7 +177,7 @@ class Wire:
 class Reception:
     """A response whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, silence: "_Silence") -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, silence: Silence) -> None:
         self.name = wire.name
         self.status = response.status
         self.headers = response.headers
@@ -267,7 +225,7 @@ class Reception:
     async def _read(self) -> bytes:
         if self._silence.asked is None:  # then aiohttp watches over it
             return await self._response.content.readany()
-        async with _unless_silent(self._silence.limits.idle_s, self._silence.asked):
+        async with unless_silent(self._silence.limits.idle_s, self._silence.asked):
             return await self._response.content.readany()
 
     async def chunk(self) -> bytes:
@@ -320,107 +278,6 @@ class Reception:
         if "WWW-Authenticate" in self.headers:
             fault.headers = (("WWW-Authenticate", self.headers["WWW-Authenticate"]),)
         return fault
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One message, and what its event said about resumption. `message` is None for an event without one."""
-
-    message: Json | None
-    event_id: str | None = None
-    retry_ms: int | None = None
-
-
-class Pieces:
-    """Iterates over the messages of an answer. An event without its blank line at the end of a stream is none; events
-    of another type than `message` are passed over; a JSON array gives its elements."""
-
-    def __init__(self, reception: Reception, decoder: sse.Decoder) -> None:
-        self._reception = reception
-        self._decoder = decoder
-        self._ready: deque[Piece] = deque()
-        self._read = False
-
-    def __aiter__(self) -> "Pieces":
-        return self
-
-    async def __anext__(self) -> Piece:
-        while not self._ready:
-            if self._reception.kind == "sse":
-                await self._more_events()
-            elif self._read:
-                raise StopAsyncIteration
-            else:
-                await self._one_body()
-        return self._ready.popleft()
-
-    async def _more_events(self) -> None:
-        chunk = await self._reception.chunk()
-        if not chunk:
-            raise StopAsyncIteration
-        try:
-            events = self._decoder.feed(chunk)
-        except sse.EventTooLarge as error:
-            raise self._reception.too_large() from error
-        for event in events:
-            if event.data and event.event in (None, "message"):
-                messages = _messages(event.data) or (None,)  # what is no message is passed over
-                self._ready.extend(Piece(message, event.id, event.retry_ms) for message in messages)
-            else:
-                self._ready.append(Piece(None, event.id, event.retry_ms))
-
-    async def _one_body(self) -> None:
-        self._read = True
-        messages = [] if self._reception.kind == "other" else _messages(await self._reception.raw())
-        if not messages:
-            raise self._reception.refusal()
-        self._ready.extend(Piece(message) for message in messages)
-
-
-class Blocks:
-    """Iterates over the blocks of an event stream, for one that is passed on as it is."""
-
-    def __init__(self, reception: Reception, splitter: sse.Splitter, waiting: Waiting) -> None:
-        self._reception = reception
-        self._splitter = splitter
-        self._waiting = waiting
-        self._ready: deque[tuple[bytes, sse.Event | None]] = deque()
-
-    def __aiter__(self) -> "Blocks":
-        return self
-
-    async def __anext__(self) -> tuple[bytes, sse.Event | None]:
-        while not self._ready:
-            chunk = await self._waiting(self._reception.chunk())
-            if not chunk and not self._splitter.pending:
-                raise StopAsyncIteration
-            try:
-                self._ready.extend(self._splitter.feed(chunk))  # at the end, too: what was too large comes out now
-                if not chunk:
-                    raise StopAsyncIteration
-            except sse.EventTooLarge as error:
-                raise self._reception.too_large() from error
-        return self._ready.popleft()
-
-
-def _messages(raw: bytes) -> Sequence[Json | None]:
-    """The JSON-RPC messages in one body or event; empty where it is anything else."""
-    try:
-        value = jsonrpc.loads(raw)
-    except ValueError:
-        return []
-    found = value if isinstance(value, list) else [value]
-    return found if all(map(_is_message, found)) else []
-
-
-def _is_message(value: Any) -> bool:
-    """Whether it has a message's members, and a method and an id of the types by which they are looked up."""
-    return (
-        isinstance(value, dict)
-        and any(key in value for key in ("method", "result", "error"))
-        and isinstance(value.get("method", ""), str)
-        and not isinstance(value.get("id"), dict | list)
-    )
 
 
 def _target(url: str, location: str) -> str | None:
