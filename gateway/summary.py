@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
 from gateway.upstreams.probe import ProbeReport
-from policies.settings import Match, Route, Rule, Settings
+from policies.settings import Settings
+from policies.settings_routes import Match, Route, Rule
 
 
 def settings_lines(settings: Settings) -> Iterator[str]:

@@ -24,7 +24,7 @@ from policies.mcp import (
     Era,
     Json,
 )
-from policies.settings import Route
+from policies.settings_routes import Route
 
 _ALLOW = (("Allow", "POST, GET, DELETE"),)
 _ALLOW_MODERN = (("Allow", "POST"),)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from policies.errors import Rejection
 from policies.jsonrpc import dumps
 from policies.mcp import INVALID_REQUEST
-from policies.settings import Route, Settings
+from policies.settings import Settings
+from policies.settings_routes import Route
 
 ANONYMOUS = "anonymous"
 

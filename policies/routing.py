@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-from policies.settings import Match, Route, Rule, Timeouts, Upstream
+from policies.settings import Timeouts, Upstream
+from policies.settings_routes import Match, Route, Rule
 
 _WILDCARD: Final = "*."
 

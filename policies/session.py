@@ -15,7 +15,7 @@ from policies.mcp import INVALID_PARAMS, LEGACY_SESSION_NOT_FOUND, Json
 from policies.sealing import MAX_PAYLOAD_BYTES, KeyRing
 from policies.sealing import seal as seal_bytes
 from policies.sealing import unseal as unseal_bytes
-from policies.settings import Route
+from policies.settings_routes import Route
 
 MAX_TOKEN: Final = 4096
 """Characters. Servers and proxies commonly take 8 KiB for a whole request head."""

@@ -3,9 +3,9 @@
 What may be configured is not known here: `policies/settings.py`.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from policies import wellformed
@@ -15,6 +15,8 @@ Problem = tuple[tuple[str | int, ...], str]
 
 PROBLEMS: Final = "settings_problems"
 """The type of the pydantic error whose context holds `problems`, a list of `Problem`: several faults found at once."""
+
+UpstreamName = Annotated[str, StringConstraints(pattern=wellformed.NAME)]
 
 
 class Model(BaseModel):

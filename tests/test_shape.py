@@ -14,7 +14,7 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed settings_base settings_clients coding",
+            1: "mcp errors wellformed settings_base settings_clients settings_routes coding",
             2: "jsonrpc sse settings_edge settings sealing exchange session request_state",
             3: "era headers identity inline peek restarts routing translation/discover translation/messages "
             "translation/subscriptions translation/mrtr cors edge forwarded",

@@ -21,7 +21,7 @@ from policies.exchange import Ask, Event, Reply, Withdraw, is_last
 from policies.mcp import INVALID_PARAMS, Json
 from policies.request_state import State, fingerprint
 from policies.sealing import NONCE_BYTES
-from policies.settings import Route
+from policies.settings_routes import Route
 from policies.translation import mrtr
 
 Items = list[tuple[int, Event]]

@@ -26,7 +26,8 @@ from policies.forwarded import Network
 from policies.headers import Headers, param_of
 from policies.mcp import INVALID_REQUEST
 from policies.sealing import KeyRing
-from policies.settings import Route, Settings
+from policies.settings import Settings
+from policies.settings_routes import Route
 
 CALLER = "caller"
 """The key under which a request holds its `Caller`."""

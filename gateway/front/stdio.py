@@ -27,7 +27,7 @@ from policies.delivery import Addressee, Message, deliver, error, farewell
 from policies.errors import Fault, Rejection
 from policies.exchange import Fail, FrontSession
 from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN
-from policies.settings import Route
+from policies.settings_routes import Route
 
 log = logging.getLogger(__name__)
 

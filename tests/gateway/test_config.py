@@ -10,7 +10,8 @@ import pytest
 
 from gateway.config import ConfigError, for_upstream, json_schema, load
 from gateway.yaml_file import YamlError, parse
-from policies.settings import Match, Settings
+from policies.settings import Settings
+from policies.settings_routes import Match
 from tests.tools import reference
 
 RIGHT = """

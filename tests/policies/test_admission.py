@@ -11,7 +11,7 @@ from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import LEGACY_VERSIONS
-from policies.settings import Route
+from policies.settings_routes import Route
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 PREFIX = "io.modelcontextprotocol/"

@@ -6,7 +6,8 @@ import pytest
 
 from policies.errors import Rejection
 from policies.identity import Clients, principal
-from policies.settings import Route, Settings
+from policies.settings import Settings
+from policies.settings_routes import Route
 
 CI, OPS, OLD = "mfd_" + "a" * 43, "mfd_" + "b" * 43, "mfd_" + "c" * 43
 

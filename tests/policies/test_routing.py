@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policies import routing
-from policies.settings import Route
+from policies.settings_routes import Route
 
 
 def no_params(name: str) -> None:

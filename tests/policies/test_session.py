@@ -11,7 +11,7 @@ from policies import jsonrpc, sealing, session
 from policies.errors import ClientFault
 from policies.exchange import FrontSession, UpstreamSession
 from policies.sealing import KeyRing
-from policies.settings import Route
+from policies.settings_routes import Route
 
 RING = KeyRing((("k1", b"1" * 32),))
 OTHER = KeyRing((("k1", b"2" * 32),))

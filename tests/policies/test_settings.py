@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from policies.settings import Listen, Match, Settings
+from policies.settings import Listen, Settings
 from policies.settings_base import PROBLEMS
+from policies.settings_routes import Match
 
 KEY = "k1:" + base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
 OTHER_KEY = "k2:" + base64.urlsafe_b64encode(bytes(32)).decode()
