@@ -53,13 +53,15 @@ class Verdict:
     retry         modern, but wants another `versions[0]`
     incompatible  modern, and no version in common: `versions` are its own
     legacy        no recognised modern answer: try `initialize`
-    unauthorized  our credentials are refused: not an era signal
+    unauthorized  our credentials are refused with `status` and `challenge`: not an era signal
     unavailable   out of order: no verdict, and none is remembered
     """
 
     kind: Literal["modern", "retry", "incompatible", "legacy", "unauthorized", "unavailable"]
     versions: tuple[str, ...] = ()
     discover: Json | None = None
+    status: int = 200
+    challenge: str | None = None
 
 
 def judge(status: int, body: Json | None) -> Verdict:

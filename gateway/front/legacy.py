@@ -101,17 +101,17 @@ async def take(
             service.exchanges.cancel(owner.id, request_id)
         return
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
-    connector = await upstream.connector("legacy")
-    if isinstance(connector, LegacyConnector):
-        call = call_of(service, request, upstream, owner, message.method, message.params)
-        call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
-        try:
+    call = call_of(service, request, upstream, owner, message.method, message.params)
+    try:
+        connector = await upstream.connector("legacy", call.forwarded)
+        if isinstance(connector, LegacyConnector):
+            call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
             await connector.notify(call, owner)
-        except SessionGone:
-            await service.end_session(owner)
-            raise
-        except Fault:
-            return  # a notification has no answer, and the next request will say what is wrong
+    except SessionGone:
+        await service.end_session(owner)
+        raise
+    except Fault:
+        return  # a notification has no answer, and the next request will say what is wrong
 
 
 async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -198,21 +198,22 @@ async def open_session(
         now_s + service.settings.sessions.ttl_s,
     )
 
+    credentials = service.forwarded(upstream, request)
+
     async def describe(connector: Connector) -> Description:
         nonlocal opened
         if isinstance(connector, LegacyConnector):
             effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
-            forwarded = service.forwarded(upstream, request)
-            inner, description = await connector.sessions.open(effective, info, version, forwarded)
+            inner, description = await connector.sessions.open(effective, info, version, credentials)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
-        described = await upstream.describe(DESCRIBE_S)
+        described = await upstream.describe(DESCRIBE_S, credentials)
         if described is None:  # a session is told its capabilities once: none is worse than to try again
             raise UpstreamFault(f"upstream {upstream.name} does not describe itself", http=503)
         return described[0]
 
     # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
-    description = await upstream.paired("legacy", describe, again=True)
+    description = await upstream.paired("legacy", describe, again=True, credentials=credentials)
     return opened, initialize_result(description, version, routing.synthesised_info(head.route))
 
 
@@ -243,13 +244,13 @@ async def start(
         return Message(jsonrpc.response(message.id, {}), last=True)
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
     operation.of(request).upstream = upstream.name
-    connector = await upstream.connector("legacy")
     call = call_of(service, request, upstream, owner, message.method, message.params)
+    connector = await upstream.connector("legacy", call.forwarded)
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
             return await _set_level(service, owner, message)
         if message.method in SUBSCRIPTIONS:
-            return await subscribe(service, upstream, owner, message)
+            return await subscribe(service, upstream, call, message)
         level = await service.store.get(f"level:{owner.id}")
         call = replace(call, log_level=level.decode() if level is not None else None)
     exchange = Exchange(call)

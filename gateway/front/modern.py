@@ -69,10 +69,13 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     noted = operation.of(request)
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
     try:
-        if (await upstream.connector("modern")).dialect.era != "modern":
+        forwarded = service.forwarded(upstream, request)
+        if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
             return None
-        return await splice(service, request, raw, method, upstream, service.forwarded(upstream, request))
+        return await splice(service, request, raw, method, upstream, forwarded)
     except UpstreamFault as fault:
+        if fault.contradiction:
+            await upstream.forget_era()
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 
 
@@ -116,9 +119,9 @@ async def _serve(
     operation.of(request).upstream = upstream.name
     is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
     if not is_ours and upstream.http is not None and head.accept.json and head.accept.sse:
-        connector = await upstream.connector("modern")
+        forwarded = service.forwarded(upstream, request)
+        connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
-            forwarded = service.forwarded(upstream, request)
             try:
                 return await splice(service, request, raw, message.method, upstream, forwarded)
             except UpstreamFault as fault:
@@ -146,13 +149,14 @@ async def start(
     upstream = service.upstream_for(head.route, message.method, name, request.headers)
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(head, message, upstream)
-    if (await upstream.connector("modern")).dialect.era == "legacy":
+    credentials = service.forwarded(upstream, request)
+    if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
         # the tasks of 2025-11-25 and of the modern extension are different protocols
         rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
         if rejection is not None:
             return error(rejection, message.id)
         if message.method == "server/discover":
-            return await _discover(head, message, upstream)
+            return await _discover(head, message, upstream, credentials)
         if message.method in MAY_ASK and "requestState" in message.params:
             return _retried(service, request, head, message)
     exchange = Exchange(_call(service, request, head, message, upstream, headless))
@@ -198,9 +202,11 @@ def _call(
     )
 
 
-async def _discover(head: Head, message: jsonrpc.Request, upstream: Upstream) -> Message:
+async def _discover(
+    head: Head, message: jsonrpc.Request, upstream: Upstream, credentials: tuple[tuple[str, str], ...] = ()
+) -> Message:
     """Answered whatever the upstream's state: a probe that fails makes dual-era hosts fall back, or give up."""
-    described = await upstream.describe(DISCOVER_S)
+    described = await upstream.describe(DISCOVER_S, credentials)
     description, age_s = described or (Description(_DIALECT), 0.0)
     result = discover_result(description, routing.synthesised_info(head.route), age_s)
     return Message(jsonrpc.response(message.id, result), last=True)

@@ -13,7 +13,7 @@ from gateway.upstreams.pool import Upstream
 from policies import jsonrpc
 from policies.delivery import Message, error
 from policies.errors import Rejection
-from policies.exchange import FrontSession
+from policies.exchange import Call, FrontSession
 from policies.mcp import INVALID_PARAMS, METHOD_NOT_FOUND
 from policies.translation import subscriptions
 
@@ -33,12 +33,14 @@ async def subscribed(service: Service, owner: FrontSession) -> tuple[str, ...]:
     return tuple(jsonrpc.loads(value)) if value is not None else ()
 
 
-async def subscribe(service: Service, upstream: Upstream, owner: FrontSession, message: jsonrpc.Request) -> Message:
-    """Answers either request."""
+async def subscribe(service: Service, upstream: Upstream, call: Call, message: jsonrpc.Request) -> Message:
+    """Answers either request, which came in the session that owns `call`."""
+    owner = call.owner
+    assert owner is not None
     uri = message.params.get("uri")
     if not isinstance(uri, str):
         return error(Rejection(INVALID_PARAMS, "params.uri must be a string"), message.id)
-    described = await upstream.describe(DESCRIBE_S)
+    described = await upstream.describe(DESCRIBE_S, call.forwarded)
     resources = described[0].capabilities.get("resources") if described is not None else None
     if not isinstance(resources, dict) or resources.get("subscribe") is not True:
         return error(Rejection(METHOD_NOT_FOUND, f"{message.method} is not offered here"), message.id)

@@ -24,8 +24,8 @@ class Connector(Protocol):
         """Runs `call` and writes its events, the last one included, or raises a `Fault`. Cancelling it cancels the
         call at the upstream."""
 
-    async def describe(self) -> Description:
-        """The upstream in its own words; asked with no caller's credentials and no capabilities."""
+    async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
+        """The upstream in its own words, as it tells a caller with these credentials; asked with no capabilities."""
 
 
 class Ids:

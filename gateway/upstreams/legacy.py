@@ -26,6 +26,7 @@ from gateway.upstreams.wire import EVENTS
 from policies import headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession
+from policies.identity import principal
 from policies.mcp import (
     ASK_CAPABILITY,
     CANCELLED,
@@ -68,8 +69,9 @@ class LegacyConnector:
         else:
             await self._shared_leg(call, exchange)
 
-    async def describe(self) -> Description:
-        call = Call("initialize", {}, {}, {}, None, "anonymous", Dialect("modern", ""))
+    async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
+        who = principal(credentials)
+        call = Call("initialize", {}, {}, {}, None, who, Dialect("modern", ""), forwarded=credentials)
         shared = await self.sessions.shared(call)
         self.sessions.release(shared)
         return shared.description

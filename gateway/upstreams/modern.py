@@ -65,8 +65,8 @@ class ModernConnector:
             async with within(self._limits(call).total_s, self._wire.name):
                 await self._call(call, exchange)
 
-    async def describe(self) -> Description:
-        message = await self._ask_plainly("server/discover", {}, (), {})
+    async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
+        message = await self._ask_plainly("server/discover", {}, credentials, {})
         result = message.get("result")
         if not isinstance(result, dict):
             raise UpstreamFault(f"upstream {self._wire.name} does not describe itself")

@@ -20,13 +20,15 @@ from gateway.stores.base import Store
 from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
-from gateway.upstreams.probe import discover, speaks_legacy
+from gateway.upstreams.patience import within
+from gateway.upstreams.probe import Credentials, discover, speaks_legacy
 from gateway.upstreams.stdio import StdioTransport
-from gateway.upstreams.wire import Wire
+from gateway.upstreams.wire import Wire, unauthorized
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Call
-from policies.mcp import LISTEN, MODERN_VERSIONS, READS, Era
+from policies.forwarded import lasting
+from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era
 from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
 from policies.settings import Settings
 from policies.translation.discover import Description, client_capabilities, of_discover
@@ -69,18 +71,19 @@ class Upstream:
         self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
         self._store = store
         self._ids = ids
-        self._probing: asyncio.Task[Eras] | None = None
+        self._probing: dict[Credentials, asyncio.Task[Eras]] = {}
         self._described: tuple[Description, float] | None = None
         self._describing: asyncio.Task[None] | None = None
         where = self.settings.url or jsonrpc.dumps([self.settings.command, *self.settings.args]).decode()
         self._key = f"era:{name}:{hashlib.sha256(where.encode()).hexdigest()[:16]}"
 
-    async def connector(self, front: Era) -> Connector:
+    async def connector(self, front: Era, credentials: Credentials = ()) -> Connector:
         """The connector for a front of this era: its own where the upstream speaks it, else the bridge.
 
-        Raises `UpstreamFault` where no era can be found out now.
+        Where that is yet to be found out, the caller's `credentials` are used for it. Raises `UpstreamFault` where it
+        cannot be found out now.
         """
-        eras = await self._eras(front)
+        eras = await self._eras(front, credentials)
         if front == "modern":
             return self.modern if eras.modern else self.legacy
         return self.legacy if eras.legacy else self.modern
@@ -94,7 +97,7 @@ class Upstream:
 
         began, error = time.perf_counter(), CANCELLED_CALL
         try:
-            await self.paired(call.front.era, run, again=call.method in READS)
+            await self.paired(call.front.era, run, again=call.method in READS, credentials=call.forwarded)
             error = ended_as(exchange.last)
         except Fault as fault:
             error = error_type(fault.code, fault.http)
@@ -107,22 +110,28 @@ class Upstream:
         if method != LISTEN:  # a stream lasts as long as its client likes
             self._metrics.asked.observe((self.name, method_label(method), error), time.perf_counter() - began)
 
-    async def paired(self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool) -> T:
+    async def paired(
+        self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool, credentials: Credentials = ()
+    ) -> T:
         """Runs something with the connector for this front. Where the upstream turns out to be of another era than
         remembered, that is forgotten, and what may be sent `again` is."""
         try:
-            return await run(await self.connector(front))
+            return await run(await self.connector(front, credentials))
         except UpstreamFault as fault:
             if not fault.contradiction or self.settings.era != "auto":
                 raise
             await self.forget_era()
             if not again:
                 raise
-        return await run(await self.connector(front))
+        return await run(await self.connector(front, credentials))
 
-    async def describe(self, deadline_s: float) -> tuple[Description, float] | None:
+    async def describe(self, deadline_s: float, credentials: Credentials = ()) -> tuple[Description, float] | None:
         """What the upstream says of itself and how many seconds ago: fresh, or as last known where it does not answer
-        within `deadline_s`, or None where it has never answered. Never raises for a sick upstream."""
+        within `deadline_s`, or None where it has never answered. Never raises for a sick upstream.
+
+        With a caller's credentials, what it tells that caller, which is asked anew and remembered for nobody."""
+        if lasting(credentials):
+            return await self._described_to(lasting(credentials), deadline_s)
         if self._described is None or time.monotonic() - self._described[1] > DESCRIPTION_TTL_S:
             if self._describing is None:
                 self._describing = asyncio.create_task(self._describe(), name=f"describe {self.name}")
@@ -130,6 +139,15 @@ class Upstream:
         if self._described is None:
             return None
         return self._described[0], time.monotonic() - self._described[1]
+
+    async def _described_to(self, credentials: Credentials, deadline_s: float) -> tuple[Description, float] | None:
+        try:
+            async with within(deadline_s, self.name):
+                eras = await self._eras("modern", credentials)
+                return await (self.modern if eras.modern else self.legacy).describe(credentials), 0.0
+        except Fault as fault:
+            log.info("upstream %s does not describe itself to a caller: %s", self.name, fault.message)
+            return None
 
     async def forget_era(self) -> None:
         """The upstream has contradicted what was found out about it."""
@@ -146,23 +164,30 @@ class Upstream:
         await self.close()
 
     async def close(self) -> None:
-        for task in (self._probing, self._describing):
+        for task in (*self._probing.values(), self._describing):
             if task is not None:
                 task.cancel()
         await self.legacy.close()
         await self.wire.close()
 
-    async def _eras(self, front: Era) -> Eras:
+    async def _eras(self, front: Era, credentials: Credentials = ()) -> Eras:
         if self.settings.era != "auto":
             return Eras(self.settings.era == "modern", self.settings.era == "legacy")
         known = await self._known()
         if known is None or (front == "legacy" and known.legacy is None):
-            if self._probing is None or self._probing.done():
-                self._probing = asyncio.create_task(self._probe(known, front), name=f"probe {self.name}")
-            known = await asyncio.shield(self._probing)
+            known = await asyncio.shield(self._probed(known, front, lasting(credentials)))
             if front == "legacy" and known.legacy is None:
-                return await self._eras(front)  # the probe that was under way had been started for a modern front
+                return await self._eras(front, credentials)  # that probe had been started for a modern front
         return known
+
+    def _probed(self, known: Eras | None, front: Era, credentials: Credentials) -> asyncio.Task[Eras]:
+        """One probe for all who come meanwhile with the same credentials: another's may be refused."""
+        task = self._probing.get(credentials)
+        if task is None:
+            task = asyncio.create_task(self._probe(known, front, credentials), name=f"probe {self.name}")
+            self._probing[credentials] = task
+            task.add_done_callback(lambda _: self._probing.pop(credentials, None))
+        return task
 
     async def _known(self) -> Eras | None:
         value = await self._store.get(self._key)
@@ -171,11 +196,11 @@ class Upstream:
         modern, legacy = jsonrpc.loads(value)
         return Eras(modern, legacy)
 
-    async def _probe(self, known: Eras | None, front: Era) -> Eras:
-        eras = known or await self._discover()
+    async def _probe(self, known: Eras | None, front: Era, credentials: Credentials) -> Eras:
+        eras = known or await self._discover(credentials)
         if eras.modern and front == "legacy":
             try:
-                has_sessions, _ = await speaks_legacy(self.wire, self._ids)
+                has_sessions, _ = await speaks_legacy(self.wire, self._ids, credentials)
             except UpstreamFault:
                 return Eras(True, False)  # no verdict: bridged for now, asked again next time
             eras = Eras(True, has_sessions)
@@ -183,25 +208,32 @@ class Upstream:
         log.info("upstream %s speaks %s", self.name, "2026-07-28" if eras.modern else "sessions")
         return eras
 
-    async def _discover(self) -> Eras:
-        verdict = await discover(self.wire, self._ids)
+    async def _discover(self, credentials: Credentials) -> Eras:
+        verdict = await discover(self.wire, self._ids, credentials)
         match verdict.kind:
             case "modern":
-                if verdict.discover is not None:
+                if verdict.discover is not None and not credentials:  # what one caller is told is not for all
                     self._described = (of_discover(verdict.discover, verdict.versions[0]), time.monotonic())
                 return Eras(True, None)
             case "unauthorized":
-                raise UpstreamFault(f"upstream {self.name} refuses the gateway's credentials", http=502)
+                raise unauthorized(self.name, self.settings, verdict.status, verdict.challenge)
             case "unavailable":
                 raise UpstreamFault(f"upstream {self.name} is out of order", http=503)
             case "legacy":
                 # it is one that speaks sessions if `initialize` works, and nothing is remembered until it has
-                await self.legacy.describe()
+                await self._initializes(credentials)
                 return Eras(False, True)
             case _:
                 theirs = ", ".join(verdict.versions) or "none that it names"
                 ours = ", ".join(MODERN_VERSIONS)
                 raise UpstreamFault(f"upstream {self.name} speaks {theirs}; this gateway speaks {ours} and sessions")
+
+    async def _initializes(self, credentials: Credentials) -> None:
+        if not credentials:
+            await self.legacy.describe()
+            return
+        session, _ = await self.legacy.sessions.open({}, None, LATEST_LEGACY, credentials)
+        await self.legacy.sessions.delete(session, credentials)
 
     async def _describe(self) -> None:
         try:

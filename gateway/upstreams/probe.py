@@ -5,7 +5,7 @@ answers is `policies/era.py`'s business.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -33,6 +33,9 @@ from policies.settings import Limits, Timeouts
 from policies.settings import Upstream as UpstreamSettings
 from policies.translation.discover import Description, of_discover, of_initialize
 
+Credentials = tuple[tuple[str, str], ...]
+"""Headers of the caller's with which to ask: where the upstream wants its own, the gateway has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
@@ -47,7 +50,7 @@ class ProbeReport:
     detail: str = ""
 
 
-async def discover(wire: Transport, ids: Ids) -> era.Verdict:
+async def discover(wire: Transport, ids: Ids, credentials: Credentials = ()) -> era.Verdict:
     """Asks `server/discover`, once more where the upstream names a version that we share.
 
     No answer, in time or at all, is for an HTTP upstream no verdict: it is then judged by `initialize`. Raises
@@ -57,7 +60,7 @@ async def discover(wire: Transport, ids: Ids) -> era.Verdict:
     for _ in range(2):
         try:
             async with within(wire.settings.timeouts.probe_s, wire.name):
-                verdict = await _discover_once(wire, ids, version)
+                verdict = await _discover_once(wire, ids, version, credentials)
         except UpstreamFault as fault:
             if fault.executed:
                 return era.Verdict("legacy")
@@ -68,7 +71,7 @@ async def discover(wire: Transport, ids: Ids) -> era.Verdict:
     return era.Verdict("incompatible", verdict.versions)
 
 
-async def speaks_legacy(wire: Transport, ids: Ids) -> tuple[bool, Description | None]:
+async def speaks_legacy(wire: Transport, ids: Ids, credentials: Credentials = ()) -> tuple[bool, Description | None]:
     """Asks a modern upstream whether it has sessions too. One that issues no session id adds nothing to a legacy
     client that the bridge does not. The session is deleted again."""
     params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": OWN_INFO}
@@ -76,7 +79,7 @@ async def speaks_legacy(wire: Transport, ids: Ids) -> tuple[bool, Description | 
     async with (
         within(wire.settings.timeouts.probe_s, wire.name),
         # with the method header: a dual-era server may route on it
-        wire.request("POST", {**BOTH, HEADER_METHOD: "initialize"}, body) as reception,
+        wire.request("POST", {**dict(credentials), **BOTH, HEADER_METHOD: "initialize"}, body) as reception,
     ):
         if reception.status >= 500:
             raise reception.refusal()
@@ -89,7 +92,7 @@ async def speaks_legacy(wire: Transport, ids: Ids) -> tuple[bool, Description | 
         return False, None
     version = str(result["protocolVersion"])
     if session is not None:
-        await _delete(wire, session, version)
+        await _delete(wire, session, version, credentials)
     return session is not None, of_initialize(result, version)
 
 
@@ -144,13 +147,14 @@ def _report(
     )
 
 
-async def _discover_once(wire: Transport, ids: Ids, version: str) -> era.Verdict:
+async def _discover_once(wire: Transport, ids: Ids, version: str, credentials: Credentials) -> era.Verdict:
     meta = {META_VERSION: version, META_CLIENT_INFO: OWN_INFO, META_CLIENT_CAPABILITIES: {}}
     body = jsonrpc.request(ids.next(), "server/discover", {"_meta": meta})
-    head = headers.build("server/discover", {}, version) | BOTH
+    head = dict(credentials) | headers.build("server/discover", {}, version) | BOTH
     async with wire.request("POST", head, body) as reception:
         if reception.status in (401, 403) or reception.status >= 500:
-            return era.judge(reception.status, None)
+            verdict = era.judge(reception.status, None)
+            return replace(verdict, status=reception.status, challenge=reception.headers.get("WWW-Authenticate"))
         try:
             return era.judge(reception.status, await reception.response())
         except UpstreamFault as fault:
@@ -159,9 +163,9 @@ async def _discover_once(wire: Transport, ids: Ids, version: str) -> era.Verdict
             return era.judge(reception.status, None)  # HTML, an empty body, a 202: no modern answer
 
 
-async def _delete(wire: Transport, session: str, version: str) -> None:
+async def _delete(wire: Transport, session: str, version: str, credentials: Credentials) -> None:
     try:
-        async with wire.request("DELETE", {HEADER_SESSION: session, HEADER_VERSION: version}):
+        async with wire.request("DELETE", {**dict(credentials), HEADER_SESSION: session, HEADER_VERSION: version}):
             pass
     except UpstreamFault:
         return  # it will expire there

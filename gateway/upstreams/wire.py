@@ -259,7 +259,7 @@ class Reception:
         """The fault that this status stands for, where there is no JSON-RPC body to say more."""
         name, status = self._wire.name, self.status
         if status in (401, 403):
-            return self._unauthorized()
+            return unauthorized(name, self._wire.settings, status, self.headers.get("WWW-Authenticate"))
         fault = UpstreamFault(
             f"upstream {name} answered HTTP {status} without a JSON-RPC message",
             http=status if status in _PASSED_STATUS else 502,
@@ -269,15 +269,15 @@ class Reception:
             fault.headers = (("Retry-After", self.headers["Retry-After"]),)
         return fault
 
-    def _unauthorized(self) -> UpstreamFault:
-        """A refused credential is the caller's to mend only where it was the caller's: then the challenge passes."""
-        name, status = self._wire.name, self.status
-        if "authorization" not in (header.lower() for header in self._wire.settings.forward_headers):
-            return UpstreamFault(f"upstream {name} refuses the gateway's credentials (HTTP {status})", http=502)
-        fault = UpstreamFault(f"upstream {name} refuses these credentials (HTTP {status})", http=status)
-        if "WWW-Authenticate" in self.headers:
-            fault.headers = (("WWW-Authenticate", self.headers["WWW-Authenticate"]),)
-        return fault
+
+def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: str | None) -> UpstreamFault:
+    """A refused credential is the caller's to mend only where it was the caller's: then status and challenge pass."""
+    if "authorization" not in (header.lower() for header in settings.forward_headers):
+        return UpstreamFault(f"upstream {name} refuses the gateway's credentials (HTTP {status})", http=502)
+    fault = UpstreamFault(f"upstream {name} refuses these credentials (HTTP {status})", http=status)
+    if challenge is not None:
+        fault.headers = (("WWW-Authenticate", challenge),)
+    return fault
 
 
 def _target(url: str, location: str) -> str | None:
