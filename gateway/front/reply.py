@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_OPENED = "gateway.stream"
+_OPENED: "web.RequestKey[Stream]" = web.RequestKey("stream")
 """Where a request keeps the stream that answers it, once that is open: no second answer may follow it."""
 
 
@@ -106,10 +106,10 @@ async def failed(request: web.BaseRequest, rejection: Rejection, request_id: Req
     return await stream.end()
 
 
-EXTRA = "extra headers"
+EXTRA = web.RequestKey("extra headers", dict[str, str])
 """The key under which a request holds headers for whatever answers it."""
 
-COMPRESS = "compress from bytes"
+COMPRESS = web.RequestKey("compress from bytes", int)
 """The key under which a request holds the size from which its answer may be compressed."""
 
 _IN_A_THREAD_BYTES = 1 << 20

@@ -29,7 +29,7 @@ from policies.sealing import KeyRing
 from policies.settings import Settings
 from policies.settings_routes import Route
 
-CALLER = "caller"
+CALLER = web.RequestKey("caller", forwarded.Caller)
 """The key under which a request holds its `Caller`."""
 
 MAX_REMEMBERED = 4096
