@@ -11,7 +11,7 @@ export const ANSWERS = {
     model: "a-model",
     stopReason: "endTurn",
   },
-  roots: { roots: [{ uri: "file:///work/x", name: "würzel" }] },
+  roots: { roots: [{ uri: "file:///projects/x", name: "würzel" }] },
 };
 
 export function readPlan() {

@@ -20,7 +20,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "model": "a-model",
         "stopReason": "endTurn",
     },
-    "roots": {"roots": [{"uri": "file:///work/x", "name": "würzel"}]},
+    "roots": {"roots": [{"uri": "file:///projects/x", "name": "würzel"}]},
 }
 
 
