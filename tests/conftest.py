@@ -1,9 +1,16 @@
 """What every test folder shares: the list of field-report marks, for the test that compares it with the register."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has Ctrl-C ignored, and what they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
