@@ -49,17 +49,19 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _unless_silent(seconds: float, asked: Callable[[], bool] | None) -> AsyncIterator[None]:
-    """Ends the block with a `TimeoutError` after `seconds`, but not while `asked()`. (No task of its own: what has come
-    before a connection breaks must be read before that is noticed.)"""
+async def _unless_silent(seconds: float, waited: Callable[[], float] | None) -> AsyncIterator[None]:
+    """Ends the block with a `TimeoutError` after `seconds`, counted from `waited()` on where that is later. (No task of
+    its own: what has come before a connection breaks must be read before that is noticed.)"""
     loop = asyncio.get_running_loop()
+    began = loop.time()
     timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as scope:
 
         def look() -> None:
             nonlocal timer
-            if asked is not None and asked():
-                timer = loop.call_later(seconds, look)
+            left = seconds - (loop.time() - max(began, waited() if waited is not None else began))
+            if left > 0:
+                timer = loop.call_later(left, look)
             else:
                 scope.reschedule(loop.time())
 
@@ -75,7 +77,7 @@ class _Silence:
     """How long this upstream may say nothing, and when that does not count."""
 
     limits: Timeouts
-    asked: Callable[[], bool] | None
+    waited: Callable[[], float] | None
 
 
 class Wire:
@@ -116,7 +118,7 @@ class Wire:
 
         Raises `UpstreamFault`.
         """
-        limits, asked = patience.limits or self.settings.timeouts, patience.asked
+        limits, waited = patience.limits or self.settings.timeouts, patience.waited
         long_lived = patience.long_lived
         sent = CIMultiDict(_BASE)
         sent.update(headers)
@@ -124,15 +126,15 @@ class Wire:
         timeout = aiohttp.ClientTimeout(
             total=None,
             sock_connect=limits.connect_s,
-            sock_read=None if long_lived or asked is not None else limits.idle_s,
+            sock_read=None if long_lived or waited is not None else limits.idle_s,
         )
         self._active += 1
         self._idle.clear()
         try:
             async with self._scope(long_lived and not patience.needed):
-                response = await self._head(method, sent, body, timeout, _Silence(limits, asked))
+                response = await self._head(method, sent, body, timeout, _Silence(limits, waited))
                 try:
-                    yield Reception(response, self, _Silence(limits, asked))
+                    yield Reception(response, self, _Silence(limits, waited))
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -185,7 +187,7 @@ class Wire:
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with _unless_silent(silence.limits.first_byte_s, silence.asked):
+            async with _unless_silent(silence.limits.first_byte_s, silence.waited):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -265,9 +267,9 @@ class Reception:
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     async def _read(self) -> bytes:
-        if self._silence.asked is None:  # then aiohttp watches over it
+        if self._silence.waited is None:  # then aiohttp watches over it
             return await self._response.content.readany()
-        async with _unless_silent(self._silence.limits.idle_s, self._silence.asked):
+        async with _unless_silent(self._silence.limits.idle_s, self._silence.waited):
             return await self._response.content.readany()
 
     async def chunk(self) -> bytes:
