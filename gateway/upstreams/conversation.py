@@ -59,6 +59,7 @@ class Conversation:
         self._heard = heard
         self._dialect = Dialect("legacy", session.version)
         self._asks: dict[tuple[type, Any], str] = {}
+        self._waited = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self.request_id: int | None = None
         self.done = False
@@ -75,9 +76,11 @@ class Conversation:
         else:
             self.notification(method, _params(message))
 
-    def waits(self) -> bool:
-        """Whether the upstream waits for an answer of the client's."""
-        return bool(self._asks)
+    def waited(self) -> float:
+        """Until when, by the loop's clock, the upstream has waited for an answer of the client's; now, if it does."""
+        if self._asks:
+            self._waited = asyncio.get_running_loop().time()
+        return self._waited
 
     async def close(self) -> None:
         """Ends what still runs for this leg."""
@@ -144,6 +147,7 @@ class Conversation:
             reply = await self._exchange.ask(ask)
         finally:
             waking.cancel()
+            self.waited()
             self._asks.pop((type(request_id), request_id), None)
         if reply.error is not None:
             body = jsonrpc.dumps({"jsonrpc": "2.0", "id": request_id, "error": reply.error})

@@ -177,7 +177,7 @@ class LegacyConnector:
         head = self.sessions.headers(session, call.forwarded)
         place = Place()
         try:
-            patience = Patience(asked=talk.waits, limits=self._limits(call))
+            patience = Patience(waited=talk.waited, limits=self._limits(call))
             async with self._wire.request("POST", head, body, patience) as reception:
                 if reception.status == 404 and session.id is not None:
                     raise SessionGone
@@ -190,6 +190,7 @@ class LegacyConnector:
     async def _resume(self, session: UpstreamSession, call: Call, talk: Conversation, place: "Place") -> None:
         """Polls for the rest of a stream that closed before its answer (transports, Sending Messages, 6)."""
         fruitless = 0
+        patience = Patience(waited=talk.waited, limits=self._limits(call))
         while not talk.done:
             if place.event_id is None or fruitless >= _FRUITLESS:
                 raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
@@ -198,7 +199,7 @@ class LegacyConnector:
             head = self.sessions.headers(session, call.forwarded) | EVENTS | {HEADER_LAST_EVENT: before}
             head.pop("Content-Type", None)
             try:
-                async with self._wire.request("GET", head) as reception:
+                async with self._wire.request("GET", head, None, patience) as reception:
                     if reception.status != 200:
                         raise UpstreamFault(f"upstream {self._wire.name} does not resume the stream it closed")
                     await self._hear(reception, talk, place)

@@ -12,12 +12,13 @@ from policies.settings import Timeouts
 @dataclass(frozen=True, slots=True)
 class Patience:
     """`long_lived`: a stream that may be silent for as long as it likes; retiring the upstream ends it, unless a call
-    that may end first has `needed` it. While `asked()`, the upstream itself waits, for an answer of the client's: its
-    silence is none then. `limits`: time-outs other than the upstream's own."""
+    that may end first has `needed` it. `waited()`: until when, by the loop's clock, the upstream itself has waited for
+    an answer of the client's (now, while it does): its silence is none before. `limits`: time-outs other than the
+    upstream's own."""
 
     long_lived: bool = False
     needed: bool = False
-    asked: Callable[[], bool] | None = None
+    waited: Callable[[], float] | None = None
     limits: Timeouts | None = None
 
 
@@ -36,17 +37,19 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def unless_silent(seconds: float, asked: Callable[[], bool] | None) -> AsyncIterator[None]:
-    """Ends the block with a `TimeoutError` after `seconds`, but not while `asked()`. (No task of its own: what has come
-    before a connection breaks must be read before that is noticed.)"""
+async def unless_silent(seconds: float, waited: Callable[[], float] | None) -> AsyncIterator[None]:
+    """Ends the block with a `TimeoutError` after `seconds`, counted from `waited()` on where that is later. (No task of
+    its own: what has come before a connection breaks must be read before that is noticed.)"""
     loop = asyncio.get_running_loop()
+    began = loop.time()
     timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as scope:
 
         def look() -> None:
             nonlocal timer
-            if asked is not None and asked():
-                timer = loop.call_later(seconds, look)
+            left = seconds - (loop.time() - max(began, waited() if waited is not None else began))
+            if left > 0:
+                timer = loop.call_later(left, look)
             else:
                 scope.reschedule(loop.time())
 
@@ -62,4 +65,4 @@ class Silence:
     """How long this upstream may say nothing, and when that does not count."""
 
     limits: Timeouts
-    asked: Callable[[], bool] | None
+    waited: Callable[[], float] | None

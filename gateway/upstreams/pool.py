@@ -45,8 +45,8 @@ DESCRIPTION_TTL_S = 60.0
 
 
 FAREWELL_S = 2.0
-"""How long upstreams are told, at the end, of calls called off and sessions ended: a courtesy, which the healthy take
-in milliseconds."""
+"""How long an upstream is told, at the end, of calls called off and sessions ended: a courtesy, which the healthy take
+in milliseconds. The processes of a command have their own time to end (`gateway/upstreams/child.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,11 @@ class Upstream:
         for task in (*self._probing.values(), self._describing):
             if task is not None:
                 task.cancel()
-        await self.legacy.close()
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await self.legacy.close()
+        except TimeoutError:
+            log.info("upstream %s has not taken the end of its sessions", self.name)
         await self.wire.close()
 
     async def _eras(self, front: Era, credentials: Credentials = ()) -> Eras:
@@ -253,7 +257,8 @@ def _concerning(name: str, settings: Settings) -> tuple[object, ...]:
 
 class _Shared:
     """What outlives a configuration: the HTTP client (no cookies, connections kept for less long than servers commonly
-    keep theirs), the request ids, the metrics, and the tasks in the background."""
+    keep theirs), the request ids, the metrics, the tasks in the background, and the upstreams of earlier configurations
+    that still end what they began."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
@@ -265,6 +270,7 @@ class _Shared:
         )
         self.ids = Ids()
         self.background: set[asyncio.Task[None]] = set()
+        self.retiring: set[Upstream] = set()
 
 
 class Upstreams:
@@ -279,7 +285,7 @@ class Upstreams:
         }
         for upstream in before or ():
             if upstream.name not in kept:
-                self._spawn(upstream.retire())
+                self._spawn(self._retire(upstream))
 
     def __getitem__(self, name: str) -> Upstream:
         return self._by_name[name]
@@ -302,14 +308,18 @@ class Upstreams:
             self._spawn(self._warm(upstream))
 
     async def close(self) -> None:
+        every = (*self, *self._shared.retiring)
         for task in tuple(self._shared.background):
             task.cancel()
-        try:
-            async with asyncio.timeout(FAREWELL_S):
-                await asyncio.gather(*(upstream.close() for upstream in self))
-        except TimeoutError:
-            log.info("not every upstream has taken the end of its sessions")
+        await asyncio.gather(*(upstream.close() for upstream in every))
         await self._shared.http.close()
+
+    async def _retire(self, upstream: Upstream) -> None:
+        self._shared.retiring.add(upstream)
+        try:
+            await upstream.retire()
+        finally:
+            self._shared.retiring.discard(upstream)
 
     async def _warm(self, upstream: Upstream) -> None:
         if await upstream.describe(upstream.settings.timeouts.first_byte_s) is None:

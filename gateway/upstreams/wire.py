@@ -74,7 +74,7 @@ class Wire:
 
         Raises `UpstreamFault`.
         """
-        limits, asked = patience.limits or self.settings.timeouts, patience.asked
+        limits, waited = patience.limits or self.settings.timeouts, patience.waited
         long_lived = patience.long_lived
         sent = CIMultiDict(_BASE)
         sent.update(headers)
@@ -82,15 +82,15 @@ class Wire:
         timeout = aiohttp.ClientTimeout(
             total=None,
             sock_connect=limits.connect_s,
-            sock_read=None if long_lived or asked is not None else limits.idle_s,
+            sock_read=None if long_lived or waited is not None else limits.idle_s,
         )
         self._active += 1
         self._idle.clear()
         try:
             async with self._scope(long_lived and not patience.needed):
-                response = await self._head(method, sent, body, timeout, Silence(limits, asked))
+                response = await self._head(method, sent, body, timeout, Silence(limits, waited))
                 try:
-                    yield Reception(response, self, Silence(limits, asked))
+                    yield Reception(response, self, Silence(limits, waited))
                 finally:
                     response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
@@ -143,7 +143,7 @@ class Wire:
     ) -> aiohttp.ClientResponse:
         url = self.settings.url
         for _ in range(2):
-            async with unless_silent(silence.limits.first_byte_s, silence.asked):
+            async with unless_silent(silence.limits.first_byte_s, silence.waited):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -223,9 +223,9 @@ class Reception:
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     async def _read(self) -> bytes:
-        if self._silence.asked is None:  # then aiohttp watches over it
+        if self._silence.waited is None:  # then aiohttp watches over it
             return await self._response.content.readany()
-        async with unless_silent(self._silence.limits.idle_s, self._silence.asked):
+        async with unless_silent(self._silence.limits.idle_s, self._silence.waited):
             return await self._response.content.readany()
 
     async def chunk(self) -> bytes:

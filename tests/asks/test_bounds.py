@@ -12,7 +12,7 @@ from gateway.upstreams.sessions import MAX_EXCLUSIVE
 from tests.asks.talk import ACCEPT, ELICIT, FORM, ROOTS, TOOL, Modern, asking, entries, heard
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream
-from tests.scripted import Call, Json
+from tests.scripted import Call, Json, response
 
 FORWARD = {"forward_headers": ["X-User"]}
 
@@ -146,3 +146,42 @@ async def test_a_slow_human_is_no_silence_of_an_upstream(streams: bool) -> None:
         assert done.result["structuredContent"]["heard"] == [{"result": ACCEPT}]
         upstream.on["tools/call"] = hangs
         assert (await client.call()).status == 504
+
+
+@pytest.mark.parametrize("how", ["on a stream", "as plain JSON", "on a stream that was resumed"])
+async def test_the_silence_of_an_upstream_is_counted_from_the_answer_that_it_waited_for(how: str) -> None:
+    """Neither the human nor the tool takes as long as the bound, but both together do."""
+    bounds = {"timeouts": {"first_byte_s": 1.5, "idle_s": 1.5, "probe_s": 5}}
+    tool_s = human_s = 1.0
+    called: list[Call] = []
+
+    async def work(call: Call) -> Json:
+        result = heard(await upstream.ask(ELICIT, FORM, session=call.seen.session))
+        await asyncio.sleep(tool_s)
+        return result
+
+    async def tool(call: Call) -> Json | None:
+        if how != "as plain JSON":
+            await call.stream()
+        if how != "on a stream that was resumed":
+            return await work(call)
+        called.append(call)
+        await call.write(b"id: first\nretry: 100\ndata:\n\n")
+        await call.end()
+        return None
+
+    async def on_http(call: Call) -> bool:
+        if call.seen.headers.get("Last-Event-ID") is None:
+            return False
+        await call.stream()
+        await call.event(response(called[0].seen.id, await work(call)))
+        await call.end()
+        return True
+
+    async with LegacyUpstream(get_stream=True) as upstream, running({"up": (upstream, bounds)}) as gateway:
+        upstream.on["tools/call"], upstream.on_http = tool, on_http
+        client = Modern(gateway.front("/up"))
+        asked = await client.call()
+        await asyncio.sleep(human_s)
+        done = await client.answer_all(asked, ACCEPT)
+        assert done.result["structuredContent"]["heard"] == [{"result": ACCEPT}]

@@ -53,6 +53,7 @@ class Puppets:
         self.era = era
         self.children: list[Puppet] = []
         self.on: dict[str, Answer] = {}
+        self.obeys_eof = True
         self._server: asyncio.Server | None = None
         self._changed = asyncio.Condition()
         self._work: set[asyncio.Task[None]] = set()
@@ -101,7 +102,8 @@ class Puppets:
                 match json.loads(line):
                     case {"eof": _}:
                         child.at_end = True
-                        child.order(exit=0)
+                        if self.obeys_eof:
+                            child.order(exit=0)
                     case {"line": raw}:
                         child.lines.append(json.loads(raw))
                         task = asyncio.create_task(self._answer(child, child.lines[-1]))

@@ -98,6 +98,32 @@ async def test_a_call_that_is_under_way_at_sigterm_is_answered_before_its_child_
         await puppets.when(lambda: child.at_end and child.gone)
 
 
+@pytest.mark.parametrize("retired", [False, True], ids=["that serves", "that a reload has retired"])
+async def test_no_child_outlives_the_gateway_not_even_one_that_heeds_neither_eof_nor_sigterm(
+    tmp_path: Path, retired: bool
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    async with Puppets() as puppets, Puppets() as others:
+        arguments = ["stubborn"] if retired else ["stubborn", "deaf"]
+        puppets.obeys_eof = False
+        file.write_text(json.dumps(settings({"p": puppets.entry(*arguments)}, grace_s=0)))
+        gateway = await GatewayProcess.start(["serve", "-c", str(file)], tmp_path)
+        try:
+            child = await puppets.child(1)
+            if retired:
+                puppets.on["tools/call"] = never
+                pending = asyncio.create_task(gateway.front("/p").modern("tools/call", {"name": "t"}))
+                await puppets.call("tools/call")
+                file.write_text(json.dumps(settings({"p": others.entry()}, grace_s=0)))
+                gateway.process.send_signal(signal.SIGHUP)
+                await others.child(1)
+                pending.cancel()
+            assert not child.gone
+        finally:
+            await gateway.stop()
+        await puppets.when(lambda: child.gone)
+
+
 @pytest.mark.field("AA5")
 async def test_a_machine_without_room_for_a_process_is_an_error_of_that_upstream_alone() -> None:
     """Descriptors run out: the one limit that also an administrator's processes have."""
