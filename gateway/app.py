@@ -18,7 +18,7 @@ from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
 from gateway.front.status import Status
-from gateway.logs import configure
+from gateway.logs import configure, stray
 from gateway.metrics import Metrics
 from gateway.parking import Parking
 from gateway.reload import Reloader
@@ -100,12 +100,13 @@ class Gateway:
 
         Raises `ConfigError` where it changes what only a restart can."""
         now = self.service.settings
-        fixed = [
-            name for name in ("listen", "admin", "tls", "connections") if getattr(now, name) != getattr(settings, name)
-        ]
+        fixed = [name for name in _FIXED if getattr(now, name) != getattr(settings, name)]
         if fixed:
             raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
         self.service = self.service.evolve(settings, self._ring(settings))
+        for listener in self._listeners:
+            listener.trusted = self.service.trusted
+            listener.server.max_head_bytes = settings.limits.max_head_bytes
         configure(settings.log.level, settings.log.format)
         self.service.upstreams.warm()
 
@@ -158,6 +159,7 @@ def run(settings: Settings, source: Path | None = None, load: Callable[[], Setti
     `source` and `load`: the file that the settings came from, and how it is read again when it changes."""
     configure(settings.log.level, settings.log.format)
     with asyncio.Runner(loop_factory=LOOP) as runner:
+        runner.get_loop().set_exception_handler(stray)
         return runner.run(_run(settings, source, load))
 
 

@@ -4,6 +4,7 @@ What a program raises may quote what it was given, so of an exception only its c
 its words. No message of this project holds tokens, arguments, results or URIs either; fields come as `extra=fields(…)`.
 """
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -11,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 import orjson
+
+log = logging.getLogger(__name__)
 
 _FIELDS: Final = "fields"
 _QUIET: Final = ("asyncio", "aiohttp")
@@ -34,6 +37,15 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(True)
+
+
+def stray(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What no task or callback has caught, for the event loop: its own words would be those of what was raised."""
+    error = context.get("exception")
+    if error is None:
+        log.error("%s", context["message"])
+    else:
+        log.error("nobody has caught", exc_info=error)
 
 
 class Text(logging.Formatter):

@@ -6,6 +6,7 @@ import contextlib
 from gateway.app import LOOP, Gateway
 from gateway.front.pipes import Input, Output, take_over
 from gateway.front.stdio import StdioFront
+from gateway.logs import configure, stray
 from gateway.signals import Signals
 from policies.settings import Settings
 
@@ -14,7 +15,9 @@ def run(settings: Settings) -> int:
     """Serves the first route until standard input ends, nobody reads standard output, or SIGTERM or SIGINT; the exit
     code."""
     read_from, write_to = take_over()
+    configure(settings.log.level, settings.log.format)
     with asyncio.Runner(loop_factory=LOOP) as runner:
+        runner.get_loop().set_exception_handler(stray)
         return runner.run(_run(settings, read_from, write_to))
 
 

@@ -53,7 +53,3 @@ def preflight_headers(headers: Headers, forwardable: Iterable[str]) -> dict[str,
     if headers.getall("Access-Control-Request-Private-Network", ()):
         found["Access-Control-Allow-Private-Network"] = "true"
     return found
-
-
-def is_preflight(method: str, headers: Headers) -> bool:
-    return method == "OPTIONS" and bool(headers.getall("Origin", ()))

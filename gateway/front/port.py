@@ -104,12 +104,12 @@ class Listener:
         self._host = host
         self._wanted = port
         self._tls = tls
-        self._trusted = trusted
         self._listening: asyncio.Server | None = None
         self._by_peer: Counter[str] = Counter()
         self._open = 0
         self.server: HttpServer = server
         self.silent: set[Port] = set()
+        self.trusted = trusted
         self.port = port
 
     async def start(self) -> None:
@@ -144,7 +144,7 @@ class Listener:
         self.silent.add(port)
         if self._open > bounds.max:
             what = f"{bounds.max} connections (connections.max)"
-        elif self._by_peer[peer] > bounds.max_per_peer and not is_trusted(peer, self._trusted):
+        elif self._by_peer[peer] > bounds.max_per_peer and not is_trusted(peer, self.trusted):
             what = f"{bounds.max_per_peer} connections of one address (connections.max_per_peer)"
         else:
             return None

@@ -1,18 +1,21 @@
 """The log: one form, one place, and nothing in it of what clients and servers say to each other."""
 
+import asyncio
 import io
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from gateway.logs import configure, fields
+from gateway.logs import configure, fields, stray
 from tests.gateway.test_keys import bearer, digest
 from tests.gateway_process import running
+from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.scripted import Call, Err, Json
 
@@ -79,6 +82,25 @@ def test_of_an_exception_class_and_place_are_told_and_not_its_words(form: str) -
     assert "Traceback (most recent call last)" in said
     assert said.index("json.decoder.JSONDecodeError") < said.index("builtins.RuntimeError")
     assert "test_logs.py" in said
+
+
+@pytest.mark.usefixtures("own_root")
+def test_what_no_task_has_caught_is_told_without_its_words() -> None:
+    stream, _ = written("text")
+    words = "".join(["se", "cret"])
+
+    async def fail() -> None:
+        raise RuntimeError(words)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(stray)
+        failing = asyncio.ensure_future(fail())
+        await asyncio.wait({failing})
+        del failing
+
+    asyncio.run(main())
+    assert "builtins.RuntimeError" in stream.getvalue()
+    assert words not in stream.getvalue()
 
 
 @pytest.mark.usefixtures("own_root")
@@ -152,3 +174,16 @@ async def test_nothing_that_is_said_through_the_gateway_is_in_its_log(form: str)
             assert told["era"] == "legacy"
             assert len({line["session"] for line in lines if line.get("session")}) == 1
         assert any("_OTHER" in line for line in requests)
+
+
+async def test_the_gateway_on_standard_input_and_output_logs_in_the_same_form() -> None:
+    command = [sys.executable, "-m", "gateway", "stdio", "--upstream", "http://127.0.0.1:1/mcp"]
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+    process = await asyncio.create_subprocess_exec(*command, **pipes)  # type: ignore[arg-type]
+    assert process.stdin is not None
+    assert process.stderr is not None
+    async with asyncio.timeout(DEADLINE_S):
+        line = await process.stderr.readline()
+        process.stdin.close()
+        await process.wait()
+    assert re.fullmatch(rb"\S+Z WARNING gateway\.upstreams\.pool: .* does not answer yet\n", line)

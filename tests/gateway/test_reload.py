@@ -91,6 +91,35 @@ async def test_a_wrong_file_changes_nothing_and_is_told(tmp_path: Path, name: st
         assert (await live.gateway.front("/one").modern("tools/list")).status == 200
 
 
+async def test_the_bound_on_heads_changes_by_reload(tmp_path: Path) -> None:
+    async with (
+        ModernUpstream() as one,
+        serving(tmp_path, settings({"one": one}, limits={"max_head_bytes": 1024})) as live,
+    ):
+        port = int(live.gateway.url.rpartition(":")[2])
+
+        async def status() -> bytes:
+            """Of a head that comes in pieces, and to no end."""
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            first = asyncio.create_task(reader.readline())
+            try:
+                writer.write(b"GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ")
+                for _ in range(20):
+                    writer.write(b"a" * 100)
+                    await asyncio.wait({first}, timeout=0.02)
+                return first.result().split()[1] if first.done() else b"waits for the rest"
+            finally:
+                first.cancel()
+                writer.close()
+
+        assert await status() == b"431"
+        live.write(settings({"one": one}, limits={"max_head_bytes": 4096}))
+        live.hang_up()
+        async with asyncio.timeout(DEADLINE_S):
+            while await status() == b"431":
+                await asyncio.sleep(0)
+
+
 async def test_a_session_outlives_reloads_that_leave_its_upstream_alone(tmp_path: Path) -> None:
     async with (
         LegacyUpstream() as legacy,
