@@ -56,6 +56,8 @@ class Reloader:
             for line in error.lines:
                 log.error("%s", line)
             log.error("the configuration is not changed")
+        except Exception:  # a task root: a file that vanishes between reading and use must not end the watching
+            log.exception("the configuration is not changed")
         else:
             log.info("%s: the configuration is in service", self._path)
 

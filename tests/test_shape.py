@@ -46,6 +46,7 @@ FLOORS = {
 CATCH_ALL: dict[str, str] = {
     "gateway/front/reply.py": "whatever a handler raises, its client gets an answer and the log an id",
     "gateway/exchange.py": "the root of an exchange's task",
+    "gateway/reload.py": "the root of the watching task: whatever goes wrong in one reload, the next is tried",
     "gateway/front/stdio.py": "the root of a request's task: whatever goes wrong, the host gets an answer",
 }
 

@@ -76,9 +76,10 @@ class Service:
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
+        evolved = replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         self.parking.ttl_s = settings.streams.ask_ttl_s
-        return replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+        return evolved
 
     def caller(self, request: web.BaseRequest) -> forwarded.Caller | Rejection:
         """How this request came in, if its head is one that can be read in one way only."""

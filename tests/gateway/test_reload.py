@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gateway.reload import Reloader
+from policies.settings import Settings
 from tests.gateway_process import GatewayProcess, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
@@ -89,6 +91,28 @@ async def test_a_wrong_file_changes_nothing_and_is_told(tmp_path: Path, name: st
         await live.until(lambda: "the configuration is not changed" in live.gateway.stderr())
         assert told in live.gateway.stderr()
         assert (await live.gateway.front("/one").modern("tools/list")).status == 200
+
+
+async def test_whatever_goes_wrong_in_one_reload_the_next_is_tried(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text("{}")
+    tries = 0
+    again = asyncio.Event()
+
+    async def apply(_: Settings) -> None:
+        nonlocal tries
+        tries += 1
+        if tries > 1:
+            again.set()
+        raise OSError("vanished")
+
+    reloader = Reloader(path, Settings.model_construct, apply)
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        watching = group.create_task(reloader.run())
+        while not again.is_set():
+            reloader.ask()
+            await asyncio.sleep(0)
+        watching.cancel()
 
 
 async def test_the_bound_on_heads_changes_by_reload(tmp_path: Path) -> None:
