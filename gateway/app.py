@@ -114,7 +114,8 @@ class Gateway:
         """No new connections, not ready; streams end with their proper last message; calls may end within `grace_s`."""
         self._drain.begin()
         for listener in self._listeners:
-            listener.stop()
+            if listener.server is self._mcp:  # the other one says "draining" to the end
+                listener.stop()
         self.service.exchanges.end_streams()
         for connection in self._mcp.connections:
             connection.close()  # at once, or after the request that is under way on it

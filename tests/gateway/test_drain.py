@@ -9,7 +9,7 @@ import pytest
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
-from tests.raw_front import PREFIX, Open
+from tests.raw_front import PREFIX, Front, Open
 from tests.scripted import Call
 
 MANY = 10
@@ -28,6 +28,7 @@ async def last_words(stream: Open) -> list[dict[str, object]]:
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
+@pytest.mark.field("L10")
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_listeners_get_the_result_then_the_cancel_each_with_its_own_id(era: str) -> None:
     async with (
@@ -54,6 +55,7 @@ async def test_listeners_get_the_result_then_the_cancel_each_with_its_own_id(era
         assert await ended(gateway) == 0
 
 
+@pytest.mark.field("L10")
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_standalone_streams_of_legacy_clients_end_properly(era: str) -> None:
     async with (
@@ -71,6 +73,7 @@ async def test_standalone_streams_of_legacy_clients_end_properly(era: str) -> No
         assert await ended(gateway) == 0
 
 
+@pytest.mark.field("L11")
 @pytest.mark.parametrize("upstream_era", ["modern", "legacy"])
 @pytest.mark.parametrize("front_era", ["modern", "legacy"])
 async def test_calls_under_way_are_finished(front_era: str, upstream_era: str) -> None:
@@ -149,4 +152,47 @@ async def test_a_second_signal_does_not_wait_for_anything() -> None:
         gateway.process.send_signal(signal.SIGTERM)
         gateway.process.send_signal(signal.SIGINT)
         await asyncio.gather(call, return_exceptions=True)
+        assert await ended(gateway) == 0
+
+
+@pytest.mark.field("L10", "L11")
+async def test_the_streams_of_calls_run_to_their_end_when_listeners_have_had_theirs() -> None:
+    began, release = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(call: Call) -> dict[str, object]:
+        await call.stream()
+        began.release()
+        await release.wait()
+        return text("done")
+
+    async with (
+        ModernUpstream() as modern,
+        running({"modern": modern}, admin="127.0.0.1:0") as gateway,
+        AsyncExitStack() as streams,
+    ):
+        modern.on["tools/call"] = slow
+        front, ready = gateway.front("/modern"), Front(gateway.admin_url).at("/readyz")
+        wanted = {"notifications": {"toolsListChanged": True}}
+        listeners = [
+            await streams.enter_async_context(front.modern_open("subscriptions/listen", wanted, ident=n))
+            for n in range(MANY)
+        ]
+        for stream in listeners:
+            assert (await stream.message() or {})["method"] == ACKNOWLEDGED
+        calls = [
+            asyncio.create_task(front.modern("tools/call", {"name": "t", "arguments": {}}, ident=n))
+            for n in range(MANY)
+        ]
+        async with asyncio.timeout(DEADLINE_S):
+            for _ in calls:
+                await began.acquire()
+            assert (await ready.send("GET", {})).status == 200
+            gateway.process.send_signal(signal.SIGTERM)
+            for stream in listeners:
+                assert [m.get("method") for m in await last_words(stream)] == [None, "notifications/cancelled"]
+            assert (await ready.send("GET", {})).status == 503
+            assert not any(call.done() for call in calls)
+            release.set()
+            for answer in await asyncio.gather(*calls):
+                assert answer.result["content"] == text("done")["content"]
         assert await ended(gateway) == 0
