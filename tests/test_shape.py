@@ -24,7 +24,8 @@ FLOORS = {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
             "stores/base stores/memory",
             2: "exchange parking",
-            3: "upstreams/base upstreams/patience upstreams/reading upstreams/wire upstreams/transport upstreams/child "
+            3: "upstreams/base upstreams/patience upstreams/underway "
+            "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",

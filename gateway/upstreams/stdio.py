@@ -22,8 +22,9 @@ from gateway.upstreams.child import Child, Command
 from gateway.upstreams.patience import USUAL, Patience, within
 from gateway.upstreams.reading import Piece
 from gateway.upstreams.rooms import Room, Rooms, hears
+from gateway.upstreams.underway import Underway
 from policies import jsonrpc
-from policies.errors import UpstreamFault, UpstreamRetired
+from policies.errors import UpstreamFault
 from policies.mcp import (
     CANCELLED,
     HEADER_SESSION,
@@ -112,10 +113,7 @@ class StdioTransport:
         self._rooms = Rooms()
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._retired = False
-        self._active = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._underway = Underway(name)
 
     @asynccontextmanager
     async def request(
@@ -126,28 +124,19 @@ class StdioTransport:
         patience: Patience = USUAL,
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
-        if self._retired and patience.long_lived and not patience.needed:
-            raise self._retirement()
-        self._active += 1
-        self._idle.clear()
-        try:
+        if self._underway.retired and patience.long_lived and not patience.needed:
+            raise self._underway.retirement()
+        with self._underway:
             async with self._request(method, headers, body) as reception:
                 yield reception
-        finally:
-            self._active -= 1
-            if self._active == 0:
-                self._idle.set()
 
     async def retire(self) -> None:
         """Ends the streams, and waits until nothing else is under way either."""
-        self._retired = True
+        self._underway.retired = True
         for channel in {self._main, *(room.channel for room in self._rooms)}:
             if channel is not None:
-                channel.end_streams(self._retirement())
-        await self._idle.wait()
-
-    def _retirement(self) -> UpstreamRetired:
-        return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
+                channel.end_streams(self._underway.retirement())
+        await self._underway.over()
 
     @asynccontextmanager
     async def _request(

@@ -20,8 +20,9 @@ from gateway import tls_files
 from gateway.metrics import Metrics
 from gateway.upstreams.patience import USUAL, Patience, Silence, unless_silent
 from gateway.upstreams.reading import Blocks, Pieces, Waiting
+from gateway.upstreams.underway import Underway
 from policies import coding, sse
-from policies.errors import ClientFault, UpstreamFault, UpstreamRetired
+from policies.errors import ClientFault, UpstreamFault
 from policies.mcp import Json
 from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
@@ -53,11 +54,8 @@ class Wire:
         self._http = http
         self._metrics = metrics or Metrics()
         self._own = settings.own_headers
-        self._active = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._underway = Underway(name)
         self._streams: set[asyncio.Timeout] = set()
-        self._retired = False
         self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
         if settings.tls != UpstreamTls():
             self._tls = tls_files.client_context(settings.tls)
@@ -84,21 +82,17 @@ class Wire:
             sock_connect=limits.connect_s,
             sock_read=None if long_lived or waited is not None else limits.idle_s,
         )
-        self._active += 1
-        self._idle.clear()
         try:
-            async with self._scope(long_lived and not patience.needed):
-                response = await self._head(method, sent, body, timeout, Silence(limits, waited))
-                try:
-                    yield Reception(response, self, Silence(limits, waited))
-                finally:
-                    response.close() if not response.content.at_eof() else response.release()
+            with self._underway:
+                async with self._scope(long_lived and not patience.needed):
+                    response = await self._head(method, sent, body, timeout, Silence(limits, waited))
+                    try:
+                        yield Reception(response, self, Silence(limits, waited))
+                    finally:
+                        response.close() if not response.content.at_eof() else response.release()
         except FOREIGN as error:
-            raise self._retirement() if self._retired and long_lived else self.fault(error) from error
-        finally:
-            self._active -= 1
-            if self._active == 0:
-                self._idle.set()
+            ended = self._underway.retired and long_lived
+            raise self._underway.retirement() if ended else self.fault(error) from error
 
     def fault(self, error: Exception) -> UpstreamFault:
         """What the HTTP client raised, counted, and as whose fault it is."""
@@ -107,10 +101,10 @@ class Wire:
 
     async def retire(self) -> None:
         """Ends the long-lived streams, and waits until nothing else is under way either."""
-        self._retired = True
+        self._underway.retired = True
         for stream in self._streams:
             stream.reschedule(asyncio.get_running_loop().time())
-        await self._idle.wait()
+        await self._underway.over()
 
     @asynccontextmanager
     async def _scope(self, long_lived: bool) -> AsyncIterator[None]:
@@ -119,16 +113,13 @@ class Wire:
             if not long_lived:
                 yield
                 return
-            if self._retired:
-                raise self._retirement()
+            if self._underway.retired:
+                raise self._underway.retirement()
             self._streams.add(scope)
             try:
                 yield
             finally:
                 self._streams.discard(scope)
-
-    def _retirement(self) -> UpstreamRetired:
-        return UpstreamRetired(f"upstream {self.name} is no longer configured as it was", http=503)
 
     async def close(self) -> None:
         """The connections are those of all upstreams, and not this one's to close."""
