@@ -13,7 +13,7 @@ from gateway.front import operation, reply
 from gateway.front.drive import drive_modern
 from gateway.front.rounds import Rounds, resumed
 from gateway.front.service import Caller, Service
-from gateway.front.splice import splice
+from gateway.front.splice import Relay, splice
 from gateway.upstreams.pool import Upstream
 from policies import headers, inline, jsonrpc, routing
 from policies.admission import Head, meta_of, progress_token
@@ -39,6 +39,7 @@ from policies.mcp import (
     READS,
     REMOVED_METHODS,
 )
+from policies.request_state import mentions
 from policies.translation.discover import Description, discover_result
 
 DISCOVER_S = 2.0
@@ -72,7 +73,10 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         forwarded = service.forwarded(upstream, request)
         if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
             return None
-        return await splice(service, request, raw, method, upstream, forwarded)
+        bond = service.bond(head, upstream, request) if method in MAY_ASK else None
+        if bond is not None and mentions(raw):
+            return None
+        return await splice(Relay(service, request, method, upstream, forwarded, bond), raw)
     except UpstreamFault as fault:
         if fault.contradiction:
             await upstream.forget_era()
@@ -123,7 +127,8 @@ async def _serve(
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
             try:
-                return await splice(service, request, raw, message.method, upstream, forwarded)
+                bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
+                return await splice(Relay(service, request, message.method, upstream, forwarded, bond), raw)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -149,7 +154,8 @@ async def start(
     upstream = service.upstream_for(head.route, message.method, name, request.headers)
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(head, message, upstream)
-    credentials = service.forwarded(upstream, request)
+    credentials, bond = service.forwarded(upstream, request), None
+    call = _call(service, request, head, message, upstream, headless)
     if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
         # the tasks of 2025-11-25 and of the modern extension are different protocols
         rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
@@ -159,9 +165,14 @@ async def start(
             return await _discover(head, message, upstream, credentials)
         if message.method in MAY_ASK and "requestState" in message.params:
             return _retried(service, request, head, message)
-    exchange = Exchange(_call(service, request, head, message, upstream, headless))
+    elif message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
+        params = bond.to_upstream(call.params)
+        if isinstance(params, Rejection):
+            return error(params, message.id)
+        call = replace(call, params=params)
+    exchange = Exchange(call)
     exchange.start(upstream.leg)
-    return Rounds(service, head.route, exchange, _addressee(message))
+    return Rounds(service, head.route, exchange, _addressee(message), bond=bond)
 
 
 def _retried(service: Service, request: Caller, head: Head, message: jsonrpc.Request) -> Message | Rounds:

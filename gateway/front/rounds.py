@@ -9,7 +9,7 @@ import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.exchange import Exchange
 from gateway.front.service import Service
@@ -17,9 +17,9 @@ from gateway.parking import Parked
 from policies import jsonrpc, request_state, session
 from policies.delivery import Addressee, Message, deliver
 from policies.errors import Rejection
-from policies.exchange import Ask, Event, Reply, Withdraw, is_last
-from policies.mcp import INVALID_PARAMS, Json
-from policies.request_state import State, fingerprint
+from policies.exchange import Answer, Ask, Event, Fail, Reply, Withdraw, is_last
+from policies.mcp import INTERNAL_ERROR, INVALID_PARAMS, Json
+from policies.request_state import Bond, State, fingerprint
 from policies.sealing import NONCE_BYTES
 from policies.settings_routes import Route
 from policies.translation import mrtr
@@ -34,7 +34,7 @@ WINDOW_S = 0.05
 @dataclass(slots=True)
 class Rounds:
     """One exchange on behalf of one modern client. `asked` is open: shown or about to be, and not answered; `parked`:
-    the client has been told to come back, and the call waits."""
+    the client has been told to come back, and the call waits; `bond`: to whom the upstream's own state is sealed."""
 
     service: Service
     route: Route
@@ -44,6 +44,7 @@ class Rounds:
     number: int = 0
     cursor: int = 0
     parked: bool = False
+    bond: Bond | None = None
 
     async def step(self, read: Callable[[int], Awaitable[Items]]) -> list[Message] | None:
         """What is to be written next, None at the end. `read` waits for the events after a cursor."""
@@ -52,7 +53,7 @@ class Rounds:
         if not items and (not settling or self.parked):
             return None
         self.cursor = items[-1][0] if items else self.cursor
-        found = [deliver(event, self.to) for _, event in items if not self._saw(event)]
+        found = [deliver(self._sealed(event), self.to) for _, event in items if not self._saw(event)]
         if settling and self.asked:
             found.append(self._park())
         return [message for message in found if message is not None]
@@ -71,6 +72,14 @@ class Rounds:
         elif is_last(event):
             self.asked.clear()  # nobody waits for them any more
         return isinstance(event, Ask | Withdraw)
+
+    def _sealed(self, event: Event) -> Event:
+        if self.bond is None or not isinstance(event, Answer):
+            return event
+        try:
+            return replace(event, result=self.bond.to_client(event.result, secrets.token_bytes(NONCE_BYTES)))
+        except ValueError:
+            return Fail(INTERNAL_ERROR, f"the requestState of upstream {self.bond.upstream} cannot be sealed", http=502)
 
     async def _settle(self) -> Items:
         """What else comes while the asks of this round are collected: up to the first quiet moment."""

@@ -25,6 +25,7 @@ from policies.exchange import FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
 from policies.mcp import INVALID_REQUEST
+from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
 from policies.settings_routes import Route
@@ -134,6 +135,14 @@ class Service:
 
     def _forwarding(self, upstream: str) -> Sequence[str]:
         return self.upstreams[upstream].settings.forward_headers
+
+    def bond(self, head: Head, upstream: Upstream, request: Caller) -> Bond | None:
+        """Whom this upstream's own `requestState` is sealed to: a known caller of whom nothing goes upstream by which
+        the upstream could tell it from another. None where it passes byte for byte."""
+        names = upstream.settings.forward_headers
+        if head.client is None or any(n in request.headers and self._goes(n, request.headers) for n in names):
+            return None
+        return Bond(self.ring, session.route_key(head.route), upstream.name, identity.principal((), head.client))
 
     # session tokens
 

@@ -6,8 +6,10 @@ reaches the client, even where the upstream breaks off or goes on after its answ
 upstream's response, which is the cancel.
 """
 
+import secrets
 import time
 from collections.abc import Awaitable
+from dataclasses import dataclass
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -17,73 +19,86 @@ from gateway.front import operation, reply
 from gateway.front.service import Service
 from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
-from gateway.upstreams.reading import Waiting
+from gateway.upstreams.reading import Blocks
 from gateway.upstreams.wire import BOTH, Reception
 from policies import jsonrpc
 from policies.delivery import error, farewell
-from policies.errors import UpstreamFault, UpstreamRetired
+from policies.errors import Rejection, UpstreamFault, UpstreamRetired
 from policies.headers import name_in
 from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
+from policies.request_state import Bond
 from policies.routing import timeouts_for
+from policies.sealing import NONCE_BYTES
 
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 
 
-async def splice(
-    service: Service,
-    request: web.BaseRequest,
-    raw: bytes,
-    method: str,
-    upstream: Upstream,
-    forwarded: tuple[tuple[str, str], ...],
-) -> web.StreamResponse:
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
+    whom the upstream's `requestState` is sealed, if it is."""
+
+    service: Service
+    request: web.BaseRequest
+    method: str
+    upstream: Upstream
+    forwarded: tuple[tuple[str, str], ...]
+    bond: Bond | None
+
+    def to_client(self, data: bytes) -> bytes:
+        """The last message as the client gets it."""
+        if self.bond is None:
+            return data
+        try:
+            return self.bond.response(data, secrets.token_bytes(NONCE_BYTES))
+        except ValueError as large:
+            raise UpstreamFault(f"the requestState of upstream {self.upstream.name} cannot be sealed") from large
+
+
+async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
     """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more is looked at than
-    what its answers are held against."""
-    if method == LISTEN:
-        operation.of(request).stay(service.metrics)
+    what its answers are held against, and whether it goes on with an upstream's state."""
+    if relay.method == LISTEN:
+        operation.of(relay.request).stay(relay.service.metrics)
+    sent = relay.bond.request(raw) if relay.bond is not None else raw
+    answer = Splice(raw)
+    if isinstance(sent, Rejection):
+        return reply.rejected(sent, answer.id)
     began, went = time.perf_counter(), CANCELLED_CALL
     try:
-        response = await _splice(service, request, raw, method, upstream, forwarded)
-        went = operation.of(request).error
+        response = await _splice(relay, sent, answer)
+        went = operation.of(relay.request).error
         return response
     except UpstreamFault as fault:
         went = error_type(fault.code, fault.http)
         raise
     finally:
-        upstream.measure(method, went, began)
+        relay.upstream.measure(relay.method, went, began)
 
 
-async def _splice(
-    service: Service,
-    request: web.BaseRequest,
-    raw: bytes,
-    method: str,
-    upstream: Upstream,
-    forwarded: tuple[tuple[str, str], ...],
-) -> web.StreamResponse:
+async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamResponse:
+    request, service, upstream = relay.request, relay.service, relay.upstream
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
-    head.update([*forwarded, *BOTH.items()])
-    listens = method == LISTEN
-    limits = timeouts_for(upstream.settings, method, name_in(request.headers))
-    total_s = None if listens else limits.total_s
+    head.update([*relay.forwarded, *BOTH.items()])
+    listens = relay.method == LISTEN
+    limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-    answer = Splice(raw)
 
     async def until_drained(work: Awaitable[bytes]) -> bytes:
         return await service.drain.unless_begun(stream.waiting(work))
 
     assert upstream.http is not None  # a command's pipes have no head to pass on
     try:
-        async with upstream.http.request("POST", head, raw, Patience(listens, limits=limits)) as reception:
+        async with upstream.http.request("POST", head, sent, Patience(listens, limits=limits)) as reception:
             if reception.kind == "sse":
-                waiting = until_drained if listens else stream.waiting
-                response = await _stream(reception, stream, answer, waiting, total_s)
+                blocks = reception.blocks(until_drained if listens else stream.waiting)
+                response = await _stream(relay, blocks, stream, answer, None if listens else limits.total_s)
             else:
                 async with within(limits.total_s, upstream.name):  # a listener's refusal, too
-                    response = await _json(reception, answer)
+                    response = await _json(relay, reception, answer)
             if answer.error:
                 operation.of(request).error = _error(answer, reception.status)
             return response
@@ -93,7 +108,7 @@ async def _splice(
         return await stream.end()  # a listener listens anew, and the route then leads elsewhere
 
 
-async def _json(reception: Reception, splice: Splice) -> web.Response:
+async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Response:
     body = await reception.raw() if reception.kind == "json" else b""
     if splice.id is None and reception.status == 202:
         return reply.accepted()  # a notification, on its headers alone
@@ -102,25 +117,29 @@ async def _json(reception: Reception, splice: Splice) -> web.Response:
     if reception.status in (400, 404) and _is_legacy(body):
         raise UpstreamFault("the upstream no longer answers modern requests", contradiction=True)
     headers = {k: v for k, v in reception.headers.items() if k == "Retry-After"}
-    return reply.json(body, reception.status, headers)
+    return reply.json(relay.to_client(body), reception.status, headers)
 
 
 async def _stream(
-    reception: Reception, stream: reply.Stream, splice: Splice, waiting: Waiting, total_s: float | None
+    relay: Relay, blocks: Blocks, stream: reply.Stream, splice: Splice, total_s: float | None
 ) -> web.StreamResponse:
     """Whole events as they come, until the last message. Without one, the client gets an error in its place."""
     await stream.open()
     try:
-        async with within(total_s, reception.name):
-            async for block, event in reception.blocks(waiting):
+        async with within(total_s, relay.upstream.name):
+            async for block, event in blocks:
                 verdict = "pass"
                 if event is not None and event.data:
                     verdict = splice.judge(event.data) if event.event == "message" else "drop"
+                if verdict == "last":
+                    assert event is not None
+                    assert event.data is not None
+                    data = relay.to_client(event.data)
+                    await (stream.raw(block) if data is event.data else stream.event(data, event.id))
+                    return await stream.end()
                 if verdict != "drop":
                     await stream.raw(block)
-                if verdict == "last":
-                    return await stream.end()
-        fault = UpstreamFault(f"upstream {reception.name} closed its stream without an answer")
+        fault = UpstreamFault(f"upstream {relay.upstream.name} closed its stream without an answer")
     except UpstreamFault as failed:
         fault = failed
     except Draining:

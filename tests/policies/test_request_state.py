@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies import request_state
-from policies.request_state import State, canonical, fingerprint
+from policies.jsonrpc import loads
+from policies.request_state import Bond, State, canonical, fingerprint
 from policies.sealing import NONCE_BYTES, KeyRing, new_key, seal
 
 Json = dict[str, Any]
@@ -133,3 +134,80 @@ JSON = st.recursive(
 def test_the_canonical_form_is_the_same_json(value: Any) -> None:
     assert canonical(value) == value
     assert canonical(canonical(value)) == canonical(value)
+
+
+BOND = Bond(RING, "*/mcp", "one", "client:ci")
+ASKED = {
+    "resultType": "input_required",
+    "inputRequests": {"k": {"method": "roots/list"}},
+    "requestState": "their's",
+    "x": 1,
+}
+
+
+def test_an_upstreams_own_state_comes_back_as_it_was_and_is_opaque_meanwhile() -> None:
+    result = BOND.to_client(ASKED, NONCE)
+    assert {**result, "requestState": "their's"} == ASKED
+    assert "their" not in result["requestState"]
+    retry = {"name": "t", "requestState": result["requestState"], "inputResponses": {}, "x": [1]}
+    assert BOND.to_upstream(retry) == {**retry, "requestState": "their's"}
+
+
+@pytest.mark.parametrize("state", ["", "é\ud800\\u0000", {"a": 1}, None, 7, "s" * 300_000], ids=repr)
+def test_whatever_an_upstream_calls_its_state_comes_back(state: Any) -> None:
+    result = BOND.to_client({**ASKED, "requestState": state}, NONCE)
+    assert BOND.to_upstream({"requestState": result["requestState"]}) == {"requestState": state}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Bond(OTHER_RING, BOND.route, BOND.upstream, BOND.principal),
+        Bond(RING, "*/other", BOND.upstream, BOND.principal),
+        Bond(RING, BOND.route, "two", BOND.principal),
+        Bond(RING, BOND.route, BOND.upstream, "client:ops"),
+    ],
+    ids=["key", "route", "upstream", "principal"],
+)
+def test_an_upstreams_state_is_good_for_one_caller_route_and_upstream(other: Bond) -> None:
+    token = BOND.to_client(ASKED, NONCE)["requestState"]
+    assert other.to_upstream({"requestState": token}) == request_state.FOREIGN
+
+
+@pytest.mark.parametrize("token", ["", "their's", 5, {}, [], False, sealed()], ids=repr)
+def test_a_state_that_was_not_sealed_here_is_refused(token: Any) -> None:
+    assert BOND.to_upstream({"requestState": token}) == request_state.FOREIGN
+
+
+@pytest.mark.parametrize("name", ["requestState", r"request\u0053tate", r"\u0072equestState"])
+def test_a_states_name_is_known_in_every_spelling(name: str) -> None:
+    raw = b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","%s":"a","n":1.10}}' % name.encode()
+    sealed_raw = BOND.response(raw, NONCE)
+    token = loads(sealed_raw)["result"]["requestState"]
+    request = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"%s":"%s"}}' % (name.encode(), token.encode())
+    sent = BOND.request(request)
+    assert isinstance(sent, bytes)
+    assert loads(sent)["params"] == {"requestState": "a"}
+    other = Bond(RING, BOND.route, BOND.upstream, "client:ops")
+    assert other.request(request) == request_state.FOREIGN
+
+
+UNTOUCHED = [
+    b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}',
+    b'{ "jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a requestState is\\u00e9"}]}}',
+    b'{"jsonrpc":"2.0", "id":1,"result":{"resultType":"input_required","inputRequests":{"requestState":{}}}}',
+    b'{"jsonrpc":"2.0", "id":1,"error":{"code":-32602,"message":"requestState is old"}}',
+]
+
+
+@pytest.mark.parametrize("raw", UNTOUCHED)
+def test_a_response_without_a_state_goes_on_byte_for_byte(raw: bytes) -> None:
+    assert BOND.response(raw, NONCE) is raw
+
+
+@pytest.mark.parametrize(
+    "params", [b"{}", b'{"arguments":{"requestState":"mine"}}', b'{"requestState":null}', b'{"name":"\\u00e9"}']
+)
+def test_a_request_without_a_state_goes_on_byte_for_byte(params: bytes) -> None:
+    raw = b'{"jsonrpc":"2.0",  "id":1,"method":"tools/call","params":' + params + b"}"
+    assert BOND.request(raw) is raw
