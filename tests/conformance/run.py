@@ -1,10 +1,11 @@
-"""The official conformance suite, against the reference upstreams alone and through the gateway before each of them.
+"""The official conformance suite, both of its sides, directly and through the gateway in every pairing of eras.
 
 Usage: .venv/bin/python tests/conformance/run.py [--direct] [--cell NAME] [--scenario NAME] [--update] [-v]
 
-Six cells: two direct, and four of front era and upstream era. The verdict is a comparison with expected.json, which
-names the scenarios that are known to fail and why: exit 1 when any other scenario fails, or when a scenario appeared or
-went. README.md in this folder says what each cell proves. Results go to out/conformance, with every log.
+Twelve cells: for servers and for clients, two direct, and four of front era and upstream era. The verdict is a
+comparison with expected.json, which names the scenarios that are known to fail and why: exit 1 when any other scenario
+fails, or when a scenario appeared or went. README.md in this folder says what each cell proves. Results go to
+out/conformance, with every log.
 """
 
 import argparse
@@ -14,74 +15,24 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import suite
-from servers import StartError, running
+from cells import CELLS, Cell, run
+from servers import StartError
 
 HERE = Path(__file__).resolve().parent
 OUT = suite.ROOT / "out" / "conformance"
 EXPECTED = HERE / "expected.json"
-SPEC_VERSIONS = {"modern": "2026-07-28", "legacy": "2025-11-25"}
-GATEWAY = f"{shlex.quote(sys.executable)} -m gateway serve --upstream {{upstream}} --listen 127.0.0.1:0"
+GATEWAY = f"{shlex.quote(sys.executable)} -m gateway serve --upstream {{upstream}} --era {{era}} --listen 127.0.0.1:0"
 MESSAGE_LIMIT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One combination: the era that the scenarios speak, and the era of the upstream. Direct without a gateway."""
-
-    name: str
-    front: str
-    upstream: str
-
-    @property
-    def direct(self) -> bool:
-        return self.name.startswith("direct")
-
-
-CELLS = (
-    Cell("direct-modern", "modern", "modern"),
-    Cell("direct-legacy", "legacy", "legacy"),
-    Cell("modern-modern", "modern", "modern"),
-    Cell("legacy-legacy", "legacy", "legacy"),
-    Cell("legacy-modern", "legacy", "modern"),
-    Cell("modern-legacy", "modern", "legacy"),
-)
-
-
-@contextmanager
-def served(cell: Cell, gateway: str, out_dir: Path) -> Iterator[str]:
-    """The URL that a cell's scenarios are to use, while its programs run."""
-    upstream = [suite.NODE, HERE / f"upstream_{cell.upstream}.mjs"]
-    with running(upstream, out_dir / "upstream.log") as upstream_url:
-        if cell.direct:
-            yield upstream_url
-            return
-        command = shlex.split(gateway.format(upstream=upstream_url))
-        with running(command, out_dir / "gateway.log") as gateway_url:
-            yield f"{gateway_url.rstrip('/')}/mcp"
-
-
-def scenarios_of(cell: Cell, only: list[str]) -> list[str]:
-    """The scenarios of the cell's front era, or those of them that are in `only`."""
-    return [name for name in suite.scenarios(SPEC_VERSIONS[cell.front]) if not only or name in only]
-
-
-def run_cell(cell: Cell, only: list[str], gateway: str) -> list[suite.Outcome]:
-    """Runs the cell's scenarios, one at a time: some judge what happens within half a second."""
-    out_dir = OUT / cell.name
-    shutil.rmtree(out_dir, ignore_errors=True)
-    out_dir.mkdir(parents=True)
-    with served(cell, gateway, out_dir) as url:
-        return [
-            suite.run_scenario(url, SPEC_VERSIONS[cell.front], name, out_dir / name)
-            for name in scenarios_of(cell, only)
-        ]
+def title(cell: Cell) -> str:
+    """The cell's name as it is read."""
+    return cell.name.replace("client-", "client ")
 
 
 def print_cell(cell: Cell, outcomes: list[suite.Outcome], known: dict[str, str], verbose: bool) -> None:
@@ -89,7 +40,7 @@ def print_cell(cell: Cell, outcomes: list[suite.Outcome], known: dict[str, str],
     passed = sum(outcome.passed for outcome in outcomes)
     warned = sum(len(outcome.warned) for outcome in outcomes)
     checks = sum(outcome.succeeded for outcome in outcomes)
-    print(f"{cell.name:<14} {passed:>2}/{len(outcomes):<2} scenarios, {checks} checks, {warned} warnings")
+    print(f"{title(cell):<21} {passed:>2}/{len(outcomes):<2} scenarios, {checks} checks, {warned} warnings")
     for outcome in outcomes:
         if not outcome.passed:
             print(f"    {'known ' if outcome.scenario in known else ''}FAIL {outcome.scenario}")
@@ -128,18 +79,18 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run the official conformance suite.")
     names = [cell.name for cell in CELLS]
     parser.add_argument("--cell", action="append", choices=names, default=[], help="only this cell (repeatable)")
-    parser.add_argument("--direct", action="store_true", help="only the two direct cells")
+    parser.add_argument("--direct", action="store_true", help="only the four direct cells")
     parser.add_argument("--scenario", action="append", default=[], help="only this scenario (repeatable)")
-    parser.add_argument("--gateway", default=GATEWAY, help="another command to test; {upstream} stands for the URL")
+    parser.add_argument("--gateway", default=GATEWAY, help="another command; {upstream} and {era} are filled in")
     parser.add_argument("--update", action="store_true", help="rewrite expected.json from what this run found")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every warning")
     options = parser.parse_args()
     if options.update and options.scenario:
         parser.error("--update needs all scenarios of a cell")
-    every = {name for version in SPEC_VERSIONS.values() for name in suite.scenarios(version)}
+    every = {name for cell in CELLS for name in cell.scenarios([])}
     for name in options.scenario:
         if name not in every:
-            parser.error(f"the suite has no scenario {name}")
+            parser.error(f"no cell runs a scenario {name}")
     return options
 
 
@@ -160,12 +111,15 @@ def main() -> int:
     print(f"conformance suite {suite.version()}, front era-upstream era:")
     for cell in chosen:
         entry = expected["cells"].get(cell.name)
-        if not scenarios_of(cell, options.scenario):
+        if not cell.scenarios(options.scenario):
             continue
+        out_dir = OUT / cell.name
+        shutil.rmtree(out_dir, ignore_errors=True)
+        out_dir.mkdir(parents=True)
         try:
-            outcomes = run_cell(cell, options.scenario, options.gateway)
+            outcomes = run(cell, options.scenario, options.gateway, out_dir)
         except StartError as error:
-            print(f"{cell.name:<14} not run: {error}")
+            print(f"{title(cell):<21} not run: {error}")
             fallen.append(f"{cell.name}: not run")
             continue
         print_cell(cell, outcomes, (entry or {}).get("failing", {}), options.verbose)

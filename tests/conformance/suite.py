@@ -1,16 +1,20 @@
-"""Runs scenarios of the official conformance suite against a URL and tells what each one found.
+"""Runs scenarios of the official conformance suite, and tells what each one found.
 
-The suite is `@modelcontextprotocol/conformance`, pinned in tests/node/package.json. A scenario is a process of its own,
-bounded in time. Its verdict is read from the checks.json that it writes, never from its exit code: it passed when
-at least one check succeeded and none failed. One that was cut off, wrote nothing or only skipped has not passed.
-Knows nothing of gateways.
+The suite is `@modelcontextprotocol/conformance`, pinned in tests/node/package.json. A server scenario asks the server
+at a URL; a client scenario starts a test server and runs a command that is to use it. Each is a process of its own,
+bounded in time. Its verdict is read from the checks.json that it writes, never from its exit code alone: it passed when
+at least one check succeeded and none failed. One that was cut off, wrote nothing or only skipped has not passed. Nor
+has a client scenario to which the suite says no, as it does at a warning and when the client fails. Knows nothing of
+gateways.
 """
 
+import functools
 import json
 import re
+import shlex
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ SUITE = PACKAGE / "dist" / "index.js"
 
 # The longest scenario takes about 8 s; a hang of the thing under test must not hold the run for long.
 SCENARIO_LIMIT_S = 60.0
+# What the suite itself waits for a client, so that it still writes down what it saw.
+CLIENT_LIMIT_S = 45.0
 LISTED = re.compile(r"^  - (\S+)", re.MULTILINE)
 
 
@@ -45,9 +51,10 @@ def version() -> str:
     return str(json.loads((PACKAGE / "package.json").read_text())["version"])
 
 
-def scenarios(spec_version: str) -> tuple[str, ...]:
-    """The names of all server scenarios of a specification version, in the suite's order."""
-    command = [NODE, SUITE, "list", "--server", "--spec-version", spec_version]
+@functools.cache
+def scenarios(side: str, spec_version: str) -> tuple[str, ...]:
+    """The names of all scenarios of one side (server, client) and a specification version, in the suite's order."""
+    command = [NODE, SUITE, "list", f"--{side}", "--spec-version", spec_version]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return tuple(LISTED.findall(listed))
 
@@ -58,10 +65,10 @@ def _told(checks: list[dict[str, Any]], status: str) -> Iterator[str]:
             yield f"{check['id']}: {check.get('errorMessage') or check.get('description')}"
 
 
-def _read(scenario: str, out_dir: Path, in_time: bool) -> Outcome:
+def _read(scenario: str, out_dir: Path, exit_code: int | None) -> Outcome:
     written = sorted(out_dir.rglob("checks.json"))
     if not written:
-        why = "it threw" if in_time else f"it was cut off after {SCENARIO_LIMIT_S:.0f} s"
+        why = f"it was cut off after {SCENARIO_LIMIT_S:.0f} s" if exit_code is None else "it threw"
         return Outcome(scenario, 0, (f"(no result): {why}, see {out_dir / 'output.log'}",), ())
     checks = json.loads(written[-1].read_text())
     succeeded = sum(check["status"] == "SUCCESS" for check in checks)
@@ -71,10 +78,26 @@ def _read(scenario: str, out_dir: Path, in_time: bool) -> Outcome:
     return Outcome(scenario, succeeded, failed, tuple(_told(checks, "WARNING")))
 
 
-def run_scenario(url: str, spec_version: str, scenario: str, out_dir: Path) -> Outcome:
-    """Runs one scenario against the server at `url`; everything that it writes goes below `out_dir`."""
+def _run(side: str, options: Sequence[str | Path], out_dir: Path) -> int | None:
     out_dir.mkdir(parents=True, exist_ok=True)
-    options = ["--url", url, "--scenario", scenario, "--spec-version", spec_version, "-o", out_dir]
     with (out_dir / "output.log").open("w") as log:
-        in_time = run_bounded([NODE, SUITE, "server", *options], log, SCENARIO_LIMIT_S)
-    return _read(scenario, out_dir, in_time)
+        return run_bounded([NODE, SUITE, side, *options, "-o", out_dir], log, SCENARIO_LIMIT_S)
+
+
+def run_server_scenario(url: str, spec_version: str, scenario: str, out_dir: Path) -> Outcome:
+    """Runs one scenario against the server at `url`; everything that it writes goes below `out_dir`."""
+    exit_code = _run("server", ["--url", url, "--scenario", scenario, "--spec-version", spec_version], out_dir)
+    return _read(scenario, out_dir, exit_code)
+
+
+def run_client_scenario(client: Sequence[str | Path], spec_version: str, scenario: str, out_dir: Path) -> Outcome:
+    """Runs one scenario, whose test server is used by `client`: a command, to which the suite adds the server's URL and
+    which it tells by the environment what to do. Everything that they write goes below `out_dir`."""
+    command = shlex.join(map(str, client))  # the suite hands it to a shell
+    limit_ms = f"{CLIENT_LIMIT_S * 1000:.0f}"
+    options = ["--command", command, "--scenario", scenario, "--spec-version", spec_version, "--timeout", limit_ms]
+    exit_code = _run("client", options, out_dir)
+    outcome = _read(scenario, out_dir, exit_code)
+    if exit_code == 0 or not outcome.passed:
+        return outcome
+    return replace(outcome, failed=(f"(the suite says no): a warning, or its client failed: {out_dir / 'output.log'}",))
