@@ -23,7 +23,7 @@ from gateway.metrics import Metrics
 from gateway.parking import Parking
 from gateway.reload import Reloader
 from gateway.signals import Signals
-from gateway.stores.memory import MemoryStore
+from gateway.stores.opening import open_store
 from gateway.upstreams.pool import Upstreams
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
@@ -40,8 +40,8 @@ else:
 log = logging.getLogger(__name__)
 
 
-_FIXED = ("listen", "admin", "tls", "connections")
-"""Settings of the listeners, which are opened once."""
+_FIXED = ("listen", "admin", "tls", "connections", "store")
+"""Settings of the listeners and the store, which are opened once."""
 
 _CUT_S = 0.01
 """How long what is cut off is waited for, by aiohttp, to which 0 means for ever."""
@@ -55,7 +55,7 @@ class Gateway:
     """One running gateway. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._store = MemoryStore()
+        self._store = open_store(settings.store)
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
         metrics = Metrics()
@@ -76,6 +76,10 @@ class Gateway:
         metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
             "Sessions at upstreams that callers without one of their own share.",
             lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
+        )
+        metrics.gauges["mcp_front_door_store_up"] = (
+            "Whether the store answers; always 1 where it is this process's own memory.",
+            lambda: float(self._store.up),
         )
         metrics.gauges["mcp_front_door_exchanges_kept"] = (
             "Calls and streams of sessions that run or can be resumed.",

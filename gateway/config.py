@@ -72,7 +72,7 @@ def _beside(document: Any, folder: Path) -> Any:
     """`document` with the files that its `tls` sections name looked for beside the configuration file."""
     if isinstance(document, dict):
         upstreams = document.get("upstreams")
-        for owner in [document, *(upstreams.values() if isinstance(upstreams, dict) else ())]:
+        for owner in [document, document.get("store"), *(upstreams.values() if isinstance(upstreams, dict) else ())]:
             tls = owner.get("tls") if isinstance(owner, dict) else None
             if not isinstance(tls, dict):
                 continue

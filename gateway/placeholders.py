@@ -21,6 +21,8 @@ Place = tuple[str | int, ...]
 SECRET_PLACES: Final = (
     ("keys", "*"),
     ("admin_token",),
+    ("store", "password"),
+    ("store", "sentinel_password"),
     *(("upstreams", "*", *place) for place in (("url",), ("headers", "*"), ("env", "*"))),
 )
 MAX_SECRET_BYTES: Final = 64 * 1024

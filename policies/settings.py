@@ -26,6 +26,7 @@ from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls, ToolTimeouts, UpstreamTls
 from policies.settings_routes import Route
+from policies.settings_store import Store
 
 ClientName = UpstreamName
 HeaderName = Annotated[str, AfterValidator(wellformed.header_name)]
@@ -297,7 +298,9 @@ class Settings(_Model):
     keys: tuple[SecretStr, ...] = ()
     """Keys that seal session ids and other tokens, `ID:BASE64URL` with 32 bytes each, made by `mcp-front-door keygen`.
     The first seals; the others only open what they sealed before, so that keys can be changed. At most 8. Without any,
-    a new key is made at each start, and legacy clients' sessions end with it."""
+    a new key is made at each start, and legacy clients' sessions end with it. Required where there is a `store`."""
+    store: Store | None = None
+    """What several gateway processes share. Without it, everything is kept in this process, of which there is one."""
     upstreams: Mapping[UpstreamName, Upstream] = Field(json_schema_extra={"minProperties": 1})
     """The MCP servers behind the gateway, by name: lower-case letters, digits and hyphens."""
     routes: tuple[Route, ...] = Field(json_schema_extra={"minItems": 1})
@@ -387,6 +390,9 @@ class Settings(_Model):
         if self.admin is not None and not self.admin.is_loopback and self.admin_token is None:
             why = "is missing; admin is open to other machines: set a token, or listen on 127.0.0.1"
             problems.append((("admin_token",), why))
+        if self.store is not None and not self.keys:
+            why = "is missing; processes that share a store open what others sealed: set keys (mcp-front-door keygen)"
+            problems.append((("keys",), why))
         problems += judge_routes(self.clients, [(route.address, route.anonymous) for route in self.routes])
         behind = [(route.address, name) for route in self.routes for _, name in route.references()]
         forwarded = {name: upstream.forward_headers for name, upstream in self.upstreams.items()}

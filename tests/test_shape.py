@@ -15,14 +15,15 @@ FLOORS = {
     for house, floors in {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes coding",
-            2: "jsonrpc sse settings_edge settings sealing exchange session request_state",
+            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state",
             3: "era headers identity inline peek restarts routing translation/discover translation/messages "
             "translation/subscriptions translation/mrtr cors edge forwarded",
             4: "admission delivery metrics",
         },
         "gateway": {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
-            "stores/base stores/memory",
+            "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
+            "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking",
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/wire upstreams/transport upstreams/child "

