@@ -3,6 +3,7 @@
     with started() as server:       a `Server`, which can be killed, paused and started again
     async with valkey() as url:     only its URL
     async with cluster() as url:    the URL of three nodes
+    with watched() as group:        a leader, its follower and three Sentinels
 
 Each runs in a process group of its own on a free loopback port, in a new folder, and is gone at the end.
 """
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +30,12 @@ DEADLINE_S = 30.0
 """A start on a busy machine of two cores; a usual one takes a twentieth of a second."""
 READY = b"Ready to accept connections"
 SENTINEL_READY = b"Sentinel ID is"
+SERVICE = "mymaster"
+SENTINEL = """
+sentinel monitor {service} 127.0.0.1 {port} 2
+sentinel down-after-milliseconds {service} 500
+sentinel failover-timeout {service} 2000
+"""
 
 
 class Server:
@@ -140,6 +148,50 @@ def nodes(count: int = 3) -> Iterator[Sequence[Server]]:
             until(partial(_agrees, client, count))
             client.close()
         yield servers
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A leader and its follower, and three Sentinels that call them `SERVICE`."""
+
+    leader: Server
+    follower: Server
+    sentinels: Sequence[Server]
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self.sentinels)
+        return f"redis+sentinel://{hosts}/{SERVICE}"
+
+    def fail_over(self) -> None:
+        """Kills the leader. Returns when the Sentinels have made the follower lead."""
+        self.leader.kill()
+        with contextlib.closing(self.sentinels[0].admin()) as client:
+            until(lambda: _leader(client) == self.follower.port)
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    leader = Server()
+    follower = Server("--replicaof", "127.0.0.1", str(leader.port))
+    sentinels = [
+        Server("--sentinel", ready=SENTINEL_READY, config=SENTINEL.format(service=SERVICE, port=leader.port))
+        for _ in range(3)
+    ]
+    with _running([leader, follower, *sentinels]):
+        for sentinel in sentinels:
+            with contextlib.closing(sentinel.admin()) as client:
+                until(partial(_sees_all, client, len(sentinels) - 1))
+        yield Watched(leader, follower, sentinels)
+
+
+def _leader(client: Redis) -> int:
+    return int(client.execute_command("SENTINEL GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
+
+
+def _sees_all(client: Redis, others: int) -> bool:
+    [state] = client.sentinel_masters().values()
+    return bool(state["num-other-sentinels"] == others and state["num-slaves"] == 1)
 
 
 def _agrees(client: Redis, count: int) -> bool:

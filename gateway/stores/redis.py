@@ -8,7 +8,6 @@ the server keeps what it made of it, and a restarted one needs no second try. No
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -156,10 +155,10 @@ class RedisStore:
         try:
             async with asyncio.timeout(timeout_s):
                 if turns is None:
-                    answer = await _sent(client, command)
+                    answer = await redis_clients.send(client, command)
                 else:
                     async with turns:
-                        answer = await _sent(client, command)
+                        answer = await redis_clients.send(client, command)
         except FAILURES as error:
             refused = refusal(error)
             if refused is not None:
@@ -176,17 +175,12 @@ class RedisStore:
     async def _probe(self, key: str) -> None:
         try:
             async with asyncio.timeout(PROBE_S):
-                await _sent(self._client, ("EXISTS", self._key(key)))
+                await redis_clients.send(self._client, ("EXISTS", self._key(key)))
         except FAILURES as error:
             raise StoreUnavailable("the store does not answer") from error
 
     def _key(self, key: str) -> str:
         return self._prefix + key
-
-
-async def _sent(client: redis_clients.Client, command: tuple[bytes | str | int, ...]) -> Any:
-    execute: Callable[..., Awaitable[Any]] = client.execute_command
-    return await execute(*command)
 
 
 def _ms(ttl_s: float) -> int:

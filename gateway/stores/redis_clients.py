@@ -5,6 +5,7 @@ nothing is tried twice, as only a caller knows whether that would do harm, and e
 caller's. What is sent is not known here.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster
@@ -28,7 +29,8 @@ def client(settings: Store, read_s: float | None) -> Client:
     options = {**_options(settings, read_s), **_credentials(settings.username, settings.password)}
     if at.kind == "cluster":
         nodes = [ClusterNode(host, port) for host, port in at.hosts]
-        return RedisCluster(startup_nodes=nodes, max_connections=2**31, **options)
+        # 0: a slot that has moved is noted; reading the whole map anew would cut off all that is under way
+        return RedisCluster(startup_nodes=nodes, max_connections=2**31, reinitialize_steps=0, **options)
     if at.kind == "sentinel":
         own = {**_options(settings, CONNECT_S), **_credentials(settings.sentinel_username, settings.sentinel_password)}
         sentinels: Any = Sentinel(at.hosts, sentinel_kwargs=own, db=at.db, **options)  # type: ignore[no-untyped-call]
@@ -36,6 +38,14 @@ def client(settings: Store, read_s: float | None) -> Client:
         return leader
     host, port = at.hosts[0]
     return Redis(host=host, port=port, db=at.db, **options)
+
+
+async def send(client: Client, command: tuple[bytes | str | int, ...]) -> Any:
+    """The server's answer. Raises what redis-py does."""
+    if isinstance(client, RedisCluster):
+        await client.initialize()  # else the first commands go to any node, each to be sent on by it
+    execute: Callable[..., Awaitable[Any]] = client.execute_command
+    return await execute(*command)
 
 
 async def close(client: Client) -> None:

@@ -6,10 +6,12 @@ tests; each test has a prefix of its own on them.
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from policies.settings_store import Store as Settings
 from tests import valkey
 
 DEADLINE_S = 30.0
+MANUAL = Path(__file__).parents[3] / "docs" / "configuration.md"
 _PREFIXES = itertools.count()
 
 
@@ -51,7 +54,28 @@ def single(stack: ExitStack) -> dict[str, Any]:
     return {"url": stack.enter_context(valkey.started()).url}
 
 
-REAL: dict[str, Callable[[ExitStack], dict[str, Any]]] = {"single": single}
+def acl(stack: ExitStack) -> dict[str, Any]:
+    """The user as the manual has it, for the prefixes of these tests; nobody else may do anything."""
+    [rules] = re.findall(r"^ACL SETUSER gateway (.*)$", MANUAL.read_text(), re.MULTILINE)
+    user = rules.replace("PASSWORD", "secret").replace("mcpfd:", "t*")
+    server = valkey.started("--user", "default", "off", "--user", "gateway", *user.split())
+    return {"url": stack.enter_context(server).url, "username": "gateway", "password": "secret"}
+
+
+def nodes(stack: ExitStack) -> dict[str, Any]:
+    return {"url": valkey.cluster_url(stack.enter_context(valkey.nodes()))}
+
+
+def sentinels(stack: ExitStack) -> dict[str, Any]:
+    return {"url": stack.enter_context(valkey.watched()).url}
+
+
+REAL: dict[str, Callable[[ExitStack], dict[str, Any]]] = {
+    "single": single,
+    "ACL user": acl,
+    "cluster": nodes,
+    "Sentinels": sentinels,
+}
 
 
 @asynccontextmanager
