@@ -23,6 +23,7 @@ from gateway.metrics import Metrics
 from gateway.parking import Parking
 from gateway.reload import Reloader
 from gateway.signals import Signals
+from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
 from gateway.upstreams.pool import Upstreams
 from policies.sealing import KeyRing, new_key
@@ -97,6 +98,8 @@ class Gateway:
         url = await self._listen(settings.listen, self._mcp, tls)
         admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
+        with contextlib.suppress(StoreUnavailable):  # which the log has; the store may come later
+            await self._store.ping()
         return url, admin
 
     async def apply(self, settings: Settings) -> None:

@@ -15,6 +15,9 @@ from policies.settings_routes import Match, Route, Rule
 def settings_lines(settings: Settings) -> Iterator[str]:
     """Where it listens, which requests go where, and what an operator may not have meant."""
     yield f"listen {settings.listen}" + (f", health and metrics on {settings.admin}" if settings.admin else "")
+    if settings.store is not None:
+        user = f" as {settings.store.username}" if settings.store.username else ""
+        yield f"store {settings.store.url}{user}, keys {settings.store.prefix}:*"
     for route in settings.routes:
         yield from _route_lines(route, settings)
     used = {name for route in settings.routes for _, name in route.references()}

@@ -104,9 +104,9 @@ class Store(Model):
     """Where several gateway processes keep what they must all know: Redis 6.2 or later, or Valkey."""
 
     url: Annotated[str, AfterValidator(_url)]
-    """`redis://HOST:PORT/DB`; `redis+sentinel://HOST:PORT,HOST:PORT/SERVICE` asks Sentinels which server leads;
-    `redis+cluster://HOST:PORT,HOST:PORT` is a cluster, of which some nodes are named. With `rediss` in place of `redis`
-    over TLS. No user and no password: they are settings of their own, which nothing prints."""
+    """`redis://HOST:PORT/DB` for one server. `redis+sentinel://HOST:PORT,HOST:PORT/SERVICE` asks Sentinels which server
+    leads; `redis+cluster://HOST:PORT,HOST:PORT` is a cluster, of which some nodes are named. With `rediss` in place of
+    `redis` over TLS. No user and no password: they are settings of their own, which nothing prints."""
     username: str = ""
     """The ACL user."""
     password: SecretStr | None = None

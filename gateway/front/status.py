@@ -26,7 +26,10 @@ class Status:
             return web.json_response({"status": "ok"})
         if request.path == "/readyz":
             ready = not service.drain.begun
-            return web.json_response({"status": "ready" if ready else "draining"}, status=200 if ready else 503)
+            said = {"status": "ready" if ready else "draining"}
+            if service.store.shared:  # told, and no reason to send traffic elsewhere: all replicas share it
+                said["store"] = "up" if service.store.up else "down"
+            return web.json_response(said, status=200 if ready else 503)
         if not _admitted(service.settings, request):
             challenge = {"WWW-Authenticate": 'Bearer realm="admin"'}
             return web.json_response({"error": "needs the admin token"}, status=401, headers=challenge)

@@ -20,6 +20,11 @@ FAILURES_IN_A_ROW: Final = 3
 PROBE_EVERY_S: Final = 1.0
 
 
+def unavailable(why: str) -> str:
+    """For a caller: without what only an operator can do about it, which stands behind a semicolon."""
+    return f"the store can't be used: {why.partition(';')[0]}"
+
+
 class Health:
     """`where` names the store in the log, without credentials; `probe(key)` asks it for a sign of life where that key
     is, and raises `StoreUnavailable`."""
@@ -27,7 +32,8 @@ class Health:
     def __init__(self, where: str, probe: Callable[[str], Awaitable[None]]) -> None:
         self._where = where
         self._probe = probe
-        self._failures = 0
+        self._failures = FAILURES_IN_A_ROW - 1  # what has never answered is down at its first failure
+        self._why = ""
         self._refusing = False
         self._probing: asyncio.Task[None] | None = None
 
@@ -38,7 +44,7 @@ class Health:
     def admit(self) -> None:
         """Raises `StoreUnavailable` while the store does not answer."""
         if self._probing is not None:
-            raise StoreUnavailable("the store does not answer")
+            raise StoreUnavailable(self._why)
 
     def succeeded(self, *, wrote: bool) -> None:
         self._failures = 0
@@ -56,6 +62,7 @@ class Health:
     def failed(self, why: str, key: str) -> None:
         """It did not answer, or can't serve."""
         self._failures += 1
+        self._why = unavailable(why)
         if self._failures >= FAILURES_IN_A_ROW and self._probing is None:
             log.error("store %s: down: %s", self._where, why)
             self._probing = asyncio.create_task(self._recover(key), name="store probe")

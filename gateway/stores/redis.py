@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from gateway.stores import redis_clients
 from gateway.stores.base import MAX_READ, StoreUnavailable
-from gateway.stores.health import Health
+from gateway.stores.health import Health, unavailable
 from gateway.stores.reader import Reader
 from gateway.stores.redis_errors import FAILURES, outage, refusal
 from gateway.stores.redis_subscriptions import Subscriptions
@@ -168,7 +168,7 @@ class RedisStore:
                 raise StoreUnavailable(f"the store {refused.partition(';')[0]}") from None
             why = outage(error)
             self._health.failed(why, key)
-            raise StoreUnavailable(f"the store can't be used: {why.partition(';')[0]}") from None
+            raise StoreUnavailable(unavailable(why)) from None
         self._health.succeeded(wrote=command[0] in {"SET", "EVAL"})
         return answer
 

@@ -5,6 +5,7 @@ not. What was found is kept in the store; a contradiction drops it, and the next
 """
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import time
@@ -16,7 +17,7 @@ import aiohttp
 
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
-from gateway.stores.base import Store
+from gateway.stores.base import Store, StoreUnavailable
 from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
@@ -39,6 +40,9 @@ T = TypeVar("T")
 
 ERA_TTL_S = 86_400.0
 """How long a verdict is kept: servers change era when they are redeployed, and a contradiction drops it at once."""
+
+ERA_LOOK_S = 30.0
+"""How old a verdict in hand may be before the store is asked for a newer one, which another process may have found."""
 
 DESCRIPTION_TTL_S = 60.0
 """How old a description may be before it is fetched again; the old one is served meanwhile."""
@@ -70,6 +74,7 @@ class Upstream:
         self.modern = ModernConnector(self.wire, ids)
         self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
         self._store = store
+        self._found: tuple[Eras, float] | None = None
         self._ids = ids
         self._probing: dict[Credentials, asyncio.Task[Eras]] = {}
         self._described: tuple[Description, float] | None = None
@@ -151,7 +156,9 @@ class Upstream:
 
     async def forget_era(self) -> None:
         """The upstream has contradicted what was found out about it."""
-        await self._store.delete(self._key)
+        self._found = None
+        with contextlib.suppress(StoreUnavailable):
+            await self._store.delete(self._key)
 
     def is_configured_by(self, settings: Settings) -> bool:
         """Whether these settings say of this upstream what it was made from."""
@@ -194,11 +201,20 @@ class Upstream:
         return task
 
     async def _known(self) -> Eras | None:
-        value = await self._store.get(self._key)
+        if self._found is not None and time.monotonic() - self._found[1] < ERA_LOOK_S:
+            return self._found[0]
+        try:
+            value = await self._store.get(self._key)
+        except StoreUnavailable:  # to find out once more harms nobody
+            return None
         if value is None:
             return None
         modern, legacy = jsonrpc.loads(value)
-        return Eras(modern, legacy)
+        return self._keep(Eras(modern, legacy))
+
+    def _keep(self, eras: Eras) -> Eras:
+        self._found = (eras, time.monotonic())
+        return eras
 
     async def _probe(self, known: Eras | None, front: Era, credentials: Credentials) -> Eras:
         eras = known or await self._discover(credentials)
@@ -208,7 +224,9 @@ class Upstream:
             except UpstreamFault:
                 return Eras(True, False)  # no verdict: bridged for now, asked again next time
             eras = Eras(True, has_sessions)
-        await self._store.set(self._key, jsonrpc.dumps([eras.modern, eras.legacy]), ERA_TTL_S)
+        self._keep(eras)
+        with contextlib.suppress(StoreUnavailable):
+            await self._store.set(self._key, jsonrpc.dumps([eras.modern, eras.legacy]), ERA_TTL_S)
         log.info("upstream %s speaks %s", self.name, "2026-07-28" if eras.modern else "sessions")
         return eras
 
