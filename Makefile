@@ -19,16 +19,21 @@ NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test conformance lint types check environments lock clean
+.PHONY: help demo test test-system conformance lint types check environments lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 demo: $(DEMO) ## run the gateway in front of sample servers
 	$(BIN)/mcp-front-door demo $(ARGS)
 
 test: $(TEST) $(SDK1) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest $(ARGS)
+
+# Debian's redis-server has the TLS that the server on PyPI is built without.
+test-system: $(TEST) ## run the store's tests against the system's redis-server, over TLS
+	@command -v redis-server >/dev/null || { echo "make test-system: redis-server is missing; install the package redis-server" >&2; exit 1; }
+	$(BIN)/python -m pytest --system tests/gateway/stores/test_contract.py $(ARGS)
 
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)
@@ -40,7 +45,7 @@ lint: $(TEST) ## check style and format
 types: $(TEST) ## check types
 	$(BIN)/mypy
 
-check: lint types test conformance ## everything that must pass before a change lands
+check: lint types test test-system conformance ## everything that must pass before a change lands
 
 environments: $(TEST) $(SDK1) $(NODE) ## build every environment
 

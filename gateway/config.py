@@ -89,6 +89,11 @@ def _tls_problems(settings: Settings) -> list[tuple[tuple[str | int, ...], str]]
             tls_files.server_context(settings.tls)
     except tls_files.TlsError as error:
         found.append((("tls",), str(error)))
+    try:
+        if settings.store is not None:
+            tls_files.client_context(settings.store.tls)
+    except tls_files.TlsError as error:
+        found.append((("store", "tls"), str(error)))
     for name, upstream in settings.upstreams.items():
         try:
             if upstream.tls != UpstreamTls():

@@ -7,6 +7,7 @@ import ssl
 from pathlib import Path
 
 from policies.settings_edge import ListenTls, UpstreamTls
+from policies.settings_store import StoreTls
 
 
 class TlsError(ValueError):
@@ -24,8 +25,8 @@ def server_context(tls: ListenTls) -> ssl.SSLContext:
     return context
 
 
-def client_context(tls: UpstreamTls) -> ssl.SSLContext:
-    """For an upstream: its name and its chain are always verified. Raises `TlsError`."""
+def client_context(tls: UpstreamTls | StoreTls) -> ssl.SSLContext:
+    """For an upstream or the store: its name and its chain are always verified. Raises `TlsError`."""
     context = ssl.create_default_context() if tls.ca is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if tls.ca is not None:
         _load_ca(context, tls.ca)

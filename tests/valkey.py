@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from redis import Redis
 from redis.exceptions import ResponseError
@@ -40,43 +41,56 @@ sentinel failover-timeout {service} 2000
 
 
 class Server:
-    """One server that can be ended and started again on its port. It keeps nothing when it is killed."""
+    """One server that can be ended and started again on its port. It keeps nothing when it is killed.
 
-    def __init__(self, *options: str, program: Path | None = None, ready: bytes = READY, config: str = "") -> None:
+    `options`: directives as on its command line, for example `"--requirepass", "secret"`. `tls`: a folder with `ca`,
+    `server` and `client` certificates, of which clients must show one. `sentinel`: what a Sentinel watches."""
+
+    def __init__(self, *options: str, program: str = "", tls: Path | None = None, sentinel: str = "") -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="valkey-")
         self.port = free_port()
-        self._program = str(program or get_binary_path())
+        self.tls = tls
+        self._program = program or str(get_binary_path())
         self._options = options
-        self._ready = ready
-        self._config = config
+        self._sentinel = sentinel
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"{'redis' if self.tls is None else 'rediss'}://127.0.0.1:{self.port}/0"
 
     def admin(self) -> Redis:
         """A plain client, for what only a test does to a server."""
-        return Redis(port=self.port, socket_timeout=DEADLINE_S)
+        if self.tls is None:
+            return Redis(port=self.port, socket_timeout=DEADLINE_S)
+        files = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "client.pem", "ssl_keyfile": "client.key"}
+        paths = {name: str(self.tls / file) for name, file in files.items()}
+        return Redis(host="127.0.0.1", port=self.port, socket_timeout=DEADLINE_S, ssl=True, **paths)
 
     def start(self) -> None:
         """Returns when it takes connections. Raises `AssertionError` with its words where it does not."""
-        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder.name, "--save", ""]
-        if self._config:
-            path = Path(self.folder.name) / "server.conf"
-            if not path.exists():
-                path.write_text(f"port {self.port}\nbind 127.0.0.1\ndir {self.folder.name}\n{self._config}\n")
-            arguments = [str(path)]
+        directives = [f"{name} {value}" for name, value in self._directives().items()]
+        path = Path(self.folder.name) / "server.conf"
+        if not path.exists():  # a Sentinel writes what it has found out into its own
+            path.write_text("\n".join([*directives, self._sentinel]))
         self._process = subprocess.Popen(
-            [self._program, *arguments, *self._options],
+            [self._program, str(path), *(("--sentinel",) if self._sentinel else ()), *self._options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        _await_words(self._process.stdout.fileno(), self._ready)
+        _await_words(self._process.stdout.fileno(), SENTINEL_READY if self._sentinel else READY)
         self._process.stdout.close()  # it says no more that a test needs, and must not wait for a reader
+
+    def _directives(self) -> dict[str, str]:
+        own = {"port": str(self.port), "bind": "127.0.0.1", "dir": self.folder.name, "save": '""'}
+        if self.tls is not None:
+            files = {"tls-cert-file": "server.pem", "tls-key-file": "server.key", "tls-ca-cert-file": "ca.pem"}
+            own |= {"port": "0", "tls-port": str(self.port), "tls-replication": "yes"}
+            own |= {name: str(self.tls / file) for name, file in files.items()}
+        return own
 
     def signal(self, number: int) -> None:
         assert self._process is not None
@@ -123,31 +137,30 @@ def _await_words(descriptor: int, words: bytes) -> None:
 
 
 @contextmanager
-def started(*options: str) -> Iterator[Server]:
-    """One server with more command-line options, for example `"--requirepass", "secret"`."""
-    server = Server(*options)
+def started(*options: str, **how: Any) -> Iterator[Server]:
+    """One server."""
+    server = Server(*options, **how)
     with _running([server]):
         yield server
 
 
 @contextmanager
-def nodes(count: int = 3) -> Iterator[Sequence[Server]]:
+def nodes(count: int = 3, **how: Any) -> Iterator[Sequence[Server]]:
     """A cluster of `count` leaders that share all slots."""
-    servers = [
-        Server(*("--cluster-enabled", "yes", "--cluster-node-timeout", "1000"), "--cluster-port", str(free_port()))
-        for _ in range(count)
-    ]
-    with _running(servers):
+    buses = [str(free_port()) for _ in range(count)]
+    options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")
+    if how.get("tls") is not None:
+        options += ("--tls-cluster", "yes")
+    servers = [Server(*options, "--cluster-port", bus, **how) for bus in buses]
+    with _running(servers), contextlib.ExitStack() as stack:
         share = 16384 // count
-        clients = [server.admin() for server in servers]
+        clients = [stack.enter_context(contextlib.closing(server.admin())) for server in servers]
         for index, client in enumerate(clients):
             last = 16383 if index == count - 1 else share * (index + 1) - 1
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", share * index, last)
-            bus = servers[0]._options[-1]
-            client.execute_command("CLUSTER", "MEET", "127.0.0.1", servers[0].port, bus)
+            client.execute_command("CLUSTER", "MEET", "127.0.0.1", servers[0].port, buses[0])
         for client in clients:
             until(partial(_agrees, client, count))
-            client.close()
         yield servers
 
 
@@ -161,8 +174,7 @@ class Watched:
 
     @property
     def url(self) -> str:
-        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self.sentinels)
-        return f"redis+sentinel://{hosts}/{SERVICE}"
+        return f"{_group_url('sentinel', self.sentinels)}/{SERVICE}"
 
     def fail_over(self) -> None:
         """Kills the leader. Returns when the Sentinels have made the follower lead."""
@@ -172,13 +184,10 @@ class Watched:
 
 
 @contextmanager
-def watched() -> Iterator[Watched]:
-    leader = Server()
-    follower = Server("--replicaof", "127.0.0.1", str(leader.port))
-    sentinels = [
-        Server("--sentinel", ready=SENTINEL_READY, config=SENTINEL.format(service=SERVICE, port=leader.port))
-        for _ in range(3)
-    ]
+def watched(**how: Any) -> Iterator[Watched]:
+    leader = Server(**how)
+    follower = Server("--replicaof", "127.0.0.1", str(leader.port), **how)
+    sentinels = [Server(sentinel=SENTINEL.format(service=SERVICE, port=leader.port), **how) for _ in range(3)]
     with _running([leader, follower, *sentinels]):
         for sentinel in sentinels:
             with contextlib.closing(sentinel.admin()) as client:
@@ -236,7 +245,12 @@ def _takes(client: Redis, slot: int) -> bool:
 
 
 def cluster_url(servers: Sequence[Server]) -> str:
-    return "redis+cluster://" + ",".join(f"127.0.0.1:{server.port}" for server in servers)
+    return _group_url("cluster", servers)
+
+
+def _group_url(kind: str, servers: Sequence[Server]) -> str:
+    scheme = "redis" if servers[0].tls is None else "rediss"
+    return f"{scheme}+{kind}://" + ",".join(f"127.0.0.1:{server.port}" for server in servers)
 
 
 @asynccontextmanager

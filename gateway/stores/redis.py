@@ -20,9 +20,9 @@ from gateway.stores.redis_subscriptions import Subscriptions
 from policies.settings_store import Store as Settings
 
 VERSION: Final = 1
-MAX_UNDER_WAY: Final = 64
-"""Connections for operations, in a cluster to each node; more operations take turns, each of which takes a
-millisecond."""
+MAX_UNDER_WAY: Final = 16
+"""Connections for operations, in a cluster to each node; more operations take turns. With 1 ms for each that is 16,000
+operations a second, more than one process has use for."""
 MAX_WAITING: Final = 256
 """Connections for reads that wait; one more waits without a connection, and reads once its time is over."""
 PROBE_S: Final = 3.0

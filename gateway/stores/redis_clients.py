@@ -5,16 +5,23 @@ nothing is tried twice, as only a caller knows whether that would do harm, and e
 caller's. What is sent is not known here.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from ssl import SSLContext
 from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, Connection, ConnectionPool, SSLConnection
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.asyncio.sentinel import (
+    Sentinel,
+    SentinelConnectionPool,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
 from redis.backoff import NoBackoff
 
+from gateway import tls_files
 from policies.settings_store import Store
 
 CONNECT_S: Final = 1.0
@@ -24,20 +31,51 @@ Client = Redis | RedisCluster
 
 
 def client(settings: Store, read_s: float | None) -> Client:
-    """A client that connects at its first use. `read_s` bounds the wait for one answer; None is for blocking reads."""
+    """A client that connects at its first use. `read_s` bounds the wait for one answer; None is for blocking reads.
+    Raises `tls_files.TlsError`."""
     at = settings.address
-    options = {**_options(settings, read_s), **_credentials(settings.username, settings.password)}
+    tls = tls_files.client_context(settings.tls) if at.tls else None
+    options = {**_options(read_s), **_credentials(settings.username, settings.password)}
     if at.kind == "cluster":
-        nodes = [ClusterNode(host, port) for host, port in at.hosts]
-        # 0: a slot that has moved is noted; reading the whole map anew would cut off all that is under way
-        return RedisCluster(startup_nodes=nodes, reinitialize_steps=0, **options)
+        return _cluster(at.hosts, tls, options)
     if at.kind == "sentinel":
-        own = {**_options(settings, CONNECT_S), **_credentials(settings.sentinel_username, settings.sentinel_password)}
-        sentinels: Any = Sentinel(at.hosts, sentinel_kwargs=own, db=at.db, **options)  # type: ignore[no-untyped-call]
-        leader: Redis = sentinels.master_for(at.service)
+        own = {**_options(CONNECT_S), **_credentials(settings.sentinel_username, settings.sentinel_password)}
+        asked: Any = Sentinel([], **options)  # type: ignore[no-untyped-call]
+        asked.sentinels = [_single(host, port, tls, own) for host, port in at.hosts]
+        kind = SentinelManagedConnection if tls is None else _over(tls, SentinelManagedSSLConnection)
+        leader: Redis = asked.master_for(at.service, db=at.db, connection_class=kind)
         return leader
     host, port = at.hosts[0]
-    return Redis(host=host, port=port, db=at.db, **options)
+    return _single(host, port, tls, {**options, "db": at.db})
+
+
+def _single(host: str, port: int, tls: SSLContext | None, options: dict[str, Any]) -> Redis:
+    kind: type[Connection] = Connection if tls is None else _over(tls, SSLConnection)
+    return Redis.from_pool(ConnectionPool(host=host, port=port, connection_class=kind, **options))
+
+
+def _cluster(hosts: Iterable[tuple[str, int]], tls: SSLContext | None, options: dict[str, Any]) -> RedisCluster:
+    """Redirections: a slot that has moved is noted; to read the whole map anew, as redis-py does after some of them,
+    would cut off what is under way."""
+    nodes = [ClusterNode(host, port) for host, port in hosts]
+    made = RedisCluster(startup_nodes=nodes, reinitialize_steps=0, ssl=tls is not None, **options)
+    if tls is not None:
+        made.connection_kwargs["connection_class"] = kind = _over(tls, SSLConnection)
+        for node in made.startup_nodes:
+            node.connection_class = kind
+    return made
+
+
+def _over(tls: SSLContext, base: type[SSLConnection]) -> type[SSLConnection]:
+    """Connections that share one context. redis-py makes one for each, which takes the event loop tens of milliseconds,
+    and trusts the system's authorities whatever the settings say."""
+
+    class Shared(base):  # type: ignore[valid-type, misc]
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.ssl_context.context = tls
+
+    return Shared
 
 
 async def send(client: Client, command: tuple[bytes | str | int, ...]) -> Any:
@@ -80,8 +118,8 @@ def _never() -> Retry:
     return Retry(NoBackoff(), 0)
 
 
-def _options(settings: Store, read_s: float | None) -> dict[str, Any]:
-    options: dict[str, Any] = {
+def _options(read_s: float | None) -> dict[str, Any]:
+    return {
         "retry": _never(),
         "socket_timeout": read_s,
         "socket_connect_timeout": CONNECT_S,
@@ -89,11 +127,6 @@ def _options(settings: Store, read_s: float | None) -> dict[str, Any]:
         "protocol": 2,  # one shape of answers from all versions
         "driver_info": None,
     }
-    if settings.address.tls:
-        tls = settings.tls
-        options |= {"ssl": True, "ssl_check_hostname": True, "ssl_ca_certs": tls.ca}
-        options |= {"ssl_certfile": tls.client_cert, "ssl_keyfile": tls.client_key}
-    return options
 
 
 def _credentials(username: str, password: Any) -> dict[str, Any]:

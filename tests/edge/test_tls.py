@@ -1,17 +1,13 @@
 """TLS on the listener and towards upstreams: whom each side trusts, and what is said where it does not."""
 
 import asyncio
-import ipaddress
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.certificates import issue
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S, header_bytes
 from tests.peers import ModernUpstream
@@ -22,48 +18,11 @@ from tests.raw_front import modern_headers, modern_request
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """`ca`, `server` (for 127.0.0.1, localhost and inner.example), `client`, and `other`, which nobody trusts."""
     place = tmp_path_factory.mktemp("tls")
-    ca = _make(place, "ca", None, authority=True)
-    _make(place, "server", ca, names=["localhost", "inner.example"], address="127.0.0.1")
-    _make(place, "client", ca)
-    _make(place, "other", None, authority=True)
+    ca = issue(place, "ca", None, authority=True)
+    issue(place, "server", ca, names=["localhost", "inner.example"], address="127.0.0.1")
+    issue(place, "client", ca)
+    issue(place, "other", None, authority=True)
     return place
-
-
-Signed = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
-
-
-def _make(
-    place: Path,
-    name: str,
-    signer: Signed | None,
-    *,
-    authority: bool = False,
-    names: list[str] | None = None,
-    address: str | None = None,
-) -> Signed:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in names or ["client.example"]]
-    if address is not None:
-        alternatives.append(x509.IPAddress(ipaddress.ip_address(address)))
-    issuer, sign_with = (signer[0].subject, signer[1]) if signer is not None else (subject, key)
-    cert = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .sign(sign_with, hashes.SHA256())
-    )
-    (place / f"{name}.pem").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (place / f"{name}.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    return cert, key
 
 
 async def _status(gateway: GatewayProcess, context: ssl.SSLContext) -> int:
