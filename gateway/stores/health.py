@@ -34,7 +34,8 @@ class Health:
         self._probe = probe
         self._failures = FAILURES_IN_A_ROW - 1  # what has never answered is down at its first failure
         self._why = ""
-        self._refusing = False
+        self._no_writes: set[str] = set()
+        self._told: set[str] = set()
         self._probing: asyncio.Task[None] | None = None
 
     @property
@@ -48,15 +49,16 @@ class Health:
 
     def succeeded(self, *, wrote: bool) -> None:
         self._failures = 0
-        if wrote and self._refusing:
-            self._refusing = False
+        if wrote and self._no_writes:
+            self._no_writes.clear()
             log.warning("store %s: takes writes again", self._where)
 
-    def refused(self, why: str) -> None:
-        """It answered, with a no."""
+    def refused(self, why: str, *, writes: bool) -> None:
+        """It answered, with a no: to all writes, or to what will always get it, which is told once."""
         self._failures = 0
-        if not self._refusing:
-            self._refusing = True
+        told = self._no_writes if writes else self._told
+        if why not in told:
+            told.add(why)
             log.error("store %s: %s", self._where, why)
 
     def failed(self, why: str, key: str) -> None:

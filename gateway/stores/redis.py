@@ -7,6 +7,7 @@ the server keeps what it made of it, and a restarted one needs no second try. No
 """
 
 import asyncio
+import contextlib
 import math
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -15,7 +16,7 @@ from gateway.stores import redis_clients
 from gateway.stores.base import MAX_READ, StoreUnavailable
 from gateway.stores.health import Health, unavailable
 from gateway.stores.reader import Reader
-from gateway.stores.redis_errors import FAILURES, outage, refusal
+from gateway.stores.redis_errors import FAILURES, NO_WRITES, outage, refusal, refusal_words
 from gateway.stores.redis_subscriptions import Subscriptions
 from policies.settings_store import Store as Settings
 
@@ -39,6 +40,9 @@ _DROP_FIELD: Final = """redis.call('HDEL',KEYS[1],ARGV[2])
 return redis.call('PEXPIRE',KEYS[1],ARGV[1])"""
 _APPEND: Final = """redis.call('XADD',KEYS[1],'MAXLEN',ARGV[2],'*','v',ARGV[3])
 return redis.call('PEXPIRE',KEYS[1],ARGV[1])"""
+
+_WRITES: Final = frozenset({_INCR, _PUT_FIELD, _APPEND})
+"""Scripts that a server without room refuses."""
 
 
 class RedisStore:
@@ -129,8 +133,9 @@ class RedisStore:
     async def close(self) -> None:
         await self._health.close()
         await self._subscriptions.close()
-        await redis_clients.close(self._blocking)
-        await redis_clients.close(self._client)
+        for client in (self._blocking, self._client):
+            with contextlib.suppress(*FAILURES):  # a server that says nothing does not say goodbye either
+                await redis_clients.close(client)
 
     async def _read(self, key: str, after: str) -> list[tuple[str, bytes]]:
         start = f"({after}" if after else "-"
@@ -162,14 +167,15 @@ class RedisStore:
         except FAILURES as error:
             refused = refusal(error)
             if refused is not None:
-                if "READONLY" in refused:
+                if refused == "READONLY":
                     await redis_clients.forget(client)
-                self._health.refused(refused)
-                raise StoreUnavailable(f"the store {refused.partition(';')[0]}") from None
+                words = refusal_words(refused)
+                self._health.refused(words, writes=refused in NO_WRITES)
+                raise StoreUnavailable(f"the store {words.partition(';')[0]}") from None
             why = outage(error)
             self._health.failed(why, key)
             raise StoreUnavailable(unavailable(why)) from None
-        self._health.succeeded(wrote=command[0] in {"SET", "EVAL"})
+        self._health.succeeded(wrote=command[0] == "SET" or command[1] in _WRITES)
         return answer
 
     async def _probe(self, key: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from redis.asyncio.connection import AbstractConnection
 
 from gateway.stores.reader import Reader
-from gateway.stores.redis_errors import FAILURES, outage, refusal
+from gateway.stores.redis_errors import FAILURES, outage
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Subscriptions:
             try:
                 connection = await self._connect()
             except FAILURES as error:
-                log.debug("store: subscriptions: %s", refusal(error) or outage(error))
+                log.debug("store: subscriptions: %s", outage(error))
                 continue
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -93,7 +93,7 @@ class Subscriptions:
                     tasks.create_task(self._hear(connection, unconfirmed), name="store subscriptions: hear")
             except* FAILURES as lost:
                 why = lost.exceptions[0]
-                log.info("store: subscriptions: %s", refusal(why) or outage(why))
+                log.info("store: subscriptions: %s", outage(why))
             finally:
                 if self._standing:
                     failures = 0

@@ -6,17 +6,22 @@ ended although the server says nothing.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from gateway.stores import redis as redis_store
 from gateway.stores.base import Store, StoreUnavailable
 from gateway.stores.redis import RedisStore
+from gateway.stores.redis_errors import refusal
 from policies.settings_store import Store as Settings
 from tests import valkey
+from tests.certificates import issue
 
 DEADLINE_S = 30.0
 
@@ -146,6 +151,31 @@ async def test_a_server_that_was_never_there_is_down_at_once(lines: Callable[[],
     assert len(lines()) == 1
 
 
+async def test_a_store_closes_while_the_server_says_nothing(server: valkey.Server) -> None:
+    async with opened(server.url) as store:
+        await asyncio.gather(*(store.set(f"k{number}", b"1", 60) for number in range(10)))
+        waiting = asyncio.create_task(store.read("log", "", DEADLINE_S * 2))
+        async with store.subscribe("channel"):
+            server.pause()
+            await store.close()
+        with pytest.raises(StoreUnavailable):
+            await waiting
+
+
+# what an older server says from within a script, which no server on PyPI does any more
+OF_SCRIPTS = {
+    "ERR Error running script (call to f_8a1): @user_script:1: @user_script: 1: -OOM command not allowed": "OOM",
+    "ERR Error running script (call to f_8a1): @user_script:1: @user_script: 1: -READONLY You can't write": "READONLY",
+    "ERR value is not an integer or out of range script: 8a1, on @user_script:1.": "ERR",
+    "WRONGTYPE Operation against a key holding the wrong kind of value script: 8a1, on @user_script:1.": "WRONGTYPE",
+}
+
+
+@pytest.mark.parametrize("said", OF_SCRIPTS)
+def test_an_error_within_a_script_is_known_by_its_own_code(said: str) -> None:
+    assert refusal(ResponseError(said)) == OF_SCRIPTS[said]
+
+
 async def test_one_failure_is_no_outage(server: valkey.Server, store: RedisStore) -> None:
     server.pause()
     for _ in range(2):
@@ -210,6 +240,7 @@ async def test_a_full_store_refuses_what_is_new_and_still_reads(
                 await OPERATIONS[write](store)
         assert await store.get("before") == b"1"
         assert await store.delete_if("before", b"1")
+        assert len(lines()) == 1
         assert store.up
         admin.config_set("maxmemory", 0)
     for write in ("set", "incr", "append"):
@@ -256,14 +287,63 @@ async def test_wrong_credentials_are_said_without_being_shown(
         assert "wrong-secret" not in caplog.text
 
 
-async def test_a_command_that_the_user_lacks_is_said() -> None:
+async def down(url: str, **settings: Any) -> None:
+    async with opened(url, **settings) as store:
+        with pytest.raises(StoreUnavailable):
+            await store.get("k")
+
+
+async def test_a_url_of_another_kind_of_store_is_said(lines: Callable[[], list[str]]) -> None:
+    with valkey.started() as server, valkey.nodes() as servers:
+        await down(f"redis+cluster://127.0.0.1:{server.port}")
+        await down(f"redis+sentinel://127.0.0.1:{server.port}/main")
+        for node in servers:
+            async with opened(node.url) as store:
+                with suppress(StoreUnavailable):  # a third of the keys is this node's
+                    await store.get("k")
+    assert [line.partition(": ")[2] for line in lines()] == [
+        "down: is no cluster; begin store.url with redis:// or redis+sentinel://",
+        "down: is no Sentinel; begin store.url with redis:// or redis+cluster://",
+        *["is a node of a cluster (MOVED); begin store.url with redis+cluster://"] * 2,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["", "+cluster"])
+@pytest.mark.parametrize(
+    ("signer", "names"),
+    [("other", {"address": "127.0.0.1"}), ("ca", {"names": ["elsewhere"]})],
+    ids=["another authority", "another name"],
+)
+async def test_a_server_with_a_wrong_certificate_gets_no_password(
+    signer: str, names: dict[str, Any], kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    signers = {name: issue(tmp_path, name, None, authority=True) for name in ("ca", "other")}
+    issue(tmp_path, "server", signers[signer], **names)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    heard = []
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read())
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0, ssl=context) as impostor:
+        port = impostor.sockets[0].getsockname()[1]
+        await down(f"rediss{kind}://127.0.0.1:{port}", password="hunter2", tls={"ca": str(tmp_path / "ca.pem")})
+    assert not any(heard)
+    assert "its certificate is not trusted" in caplog.text
+
+
+async def test_a_command_that_the_user_lacks_is_said_once(lines: Callable[[], list[str]]) -> None:
     rights = ("~*", "&*", "+@all", "-eval")
     with valkey.started("--user", "gateway", "on", ">right", *rights) as server:
         async with opened(server.url, username="gateway", password="right") as store:
-            with pytest.raises(StoreUnavailable, match="NOPERM"):
-                await store.incr("n", 60)
-            assert await store.get("n") is None
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable, match="NOPERM"):
+                    await store.incr("n", 60)
+                await store.set("k", b"1", 60)
             assert store.up
+    assert len(lines()) == 1
 
 
 # readers that wait, subscribers
