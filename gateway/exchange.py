@@ -89,6 +89,11 @@ class Exchange:
             future.cancel()
             self.emit(withdraw)
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the upstream waits for its client's answer to anything."""
+        return bool(self._asks)
+
     # what a front does
 
     def start(self, leg: Callable[[Call, "Exchange"], Awaitable[None]]) -> None:
@@ -222,6 +227,10 @@ class Exchanges:
                 kept.exchange.cancel()
                 return True
         return False
+
+    def is_asking(self) -> bool:
+        """Whether any of them waits for its client's answer."""
+        return any(kept.exchange.is_asking for kept in self._kept.values())
 
     def watch(self, exchange: Exchange) -> None:
         """A client reads it: it does not expire meanwhile."""
