@@ -15,7 +15,7 @@ from typing import Any
 from gateway.exchange import Exchange
 from gateway.upstreams.sessions import Sessions
 from policies import jsonrpc
-from policies.errors import Fault, UpstreamFault
+from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Answer, Ask, Call, Dialect, Fail, Notify, UpstreamSession, Withdraw
 from policies.mcp import (
     ASK_CAPABILITY,
@@ -29,6 +29,7 @@ from policies.mcp import (
     METHOD_NOT_FOUND,
     PROGRESS,
     Json,
+    at_least,
 )
 from policies.translation import mrtr
 from policies.translation.discover import can_ask
@@ -133,10 +134,22 @@ class Conversation:
             self._refuse(request_id, "Method not found")
         elif not self.may_be_asked(method, params):
             self._refuse(request_id, f"the client does not support {method}")
+        elif isinstance(shown := self._shown(method, params), Rejection):
+            if method == "elicitation/create":
+                self._spawn(self._tell(jsonrpc.response(request_id, mrtr.CANCEL)))
+            else:
+                self._refuse(request_id, shown.message)
         else:
             key = secrets.token_hex(4)
             self._asks[(type(request_id), request_id)] = key
-            self._spawn(self._relay(request_id, Ask(key, method, params, self._dialect)))
+            self._spawn(self._relay(request_id, Ask(key, method, shown, self._dialect)))
+
+    def _shown(self, method: str, params: Json) -> Json | Rejection:
+        """The ask in the words of a client with a session that negotiated an older revision than this one has."""
+        client = self._call.front
+        if client.era == "modern" or at_least(client.version, self._dialect.version):
+            return params
+        return mrtr.ask_to_legacy(method, params, client.version, self._call.capabilities)
 
     def _refuse(self, request_id: Any, why: str) -> None:
         self._spawn(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))

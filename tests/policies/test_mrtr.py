@@ -15,7 +15,7 @@ from policies.translation.mrtr import Needs
 Json = dict[str, Any]
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
-V11, V06, V03 = "2025-11-25", "2025-06-18", "2025-03-26"
+V11, V06, V03, V24 = "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
 EVERYTHING: Json = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
@@ -103,6 +103,7 @@ def said(*content: Any) -> Json:
 
 
 TEXT, IMAGE = {"type": "text", "text": "x"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}
 TOOL_USE = {"type": "tool_use", "id": "1", "name": "t", "input": {}}
 
 TO_LEGACY: list[tuple[str, str, Json, str, Json]] = [
@@ -132,6 +133,16 @@ TO_LEGACY: list[tuple[str, str, Json, str, Json]] = [
         {},
     ),
     ("content was no array before", SAMPLE, said([TEXT], IMAGE), V06, said(TEXT, IMAGE)),
+    ("tasks are new after 2025-06-18", ELICIT, {"task": {"ttl": 1}, **form(PLAIN)}, V06, form(PLAIN)),
+    ("for sampling too", SAMPLE, {"task": {"ttl": 1}, **said(TEXT)}, V06, said(TEXT)),
+    ("2025-03-26 has audio", SAMPLE, said(AUDIO, [AUDIO]), V03, said(AUDIO, AUDIO)),
+    (
+        "2024-11-05 has none",
+        SAMPLE,
+        said(TEXT, [AUDIO]),
+        V24,
+        said(TEXT, {"type": "text", "text": "[audio, audio/wav]"}),
+    ),
     ("in 2025-03-26 neither", SAMPLE, said([TEXT]), V03, said(TEXT)),
     ("several blocks stay what they are", SAMPLE, said([TEXT, IMAGE]), V06, {}),
     ("no block stays what it is", SAMPLE, said([]), V06, {}),
@@ -177,6 +188,7 @@ CANNOT: list[tuple[str, str, Json, str, Json, Json | None]] = [
     ("an address before 2025-11-25", ELICIT, URL, V06, EVERYTHING, None),
     ("many choices before 2025-11-25", ELICIT, form({"m": MANY}), V06, EVERYTHING, None),
     ("many titled choices before 2025-11-25", ELICIT, form({"a": PLAIN["n"], "m": MANY_TITLED}), V06, EVERYTHING, None),
+    ("a form before 2025-06-18", ELICIT, form(PLAIN), V03, EVERYTHING, None),
     ("a form of one who declares nothing", ELICIT, form({}), V11, {}, {"elicitation": {}}),
     ("an address of one who shows forms", ELICIT, URL, V11, {"elicitation": {}}, {"elicitation": {"url": {}}}),
     ("sampling of one who declares none", SAMPLE, said(TEXT), V11, {"roots": {}}, {"sampling": {}}),
