@@ -17,7 +17,7 @@ FLOORS = {
             1: "mcp errors wellformed settings_base settings_clients settings_routes coding",
             2: "jsonrpc sse settings_edge settings sealing exchange session request_state",
             3: "era headers identity inline peek restarts routing translation/discover translation/messages "
-            "translation/subscriptions translation/mrtr cors edge forwarded",
+            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",
             4: "admission delivery metrics",
         },
         "gateway": {

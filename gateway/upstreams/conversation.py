@@ -31,7 +31,7 @@ from policies.mcp import (
     Json,
     at_least,
 )
-from policies.translation import mrtr
+from policies.translation import mrtr, tasks
 from policies.translation.discover import can_ask
 
 log = logging.getLogger(__name__)
@@ -62,8 +62,14 @@ class Conversation:
         self._asks: dict[tuple[type, Any], str] = {}
         self._waited = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
+        self.token: int | None = None
+        """The progress token of the call, which outlives the request where that made a task."""
         self.request_id: int | None = None
         self.done = False
+        self.task: tasks.Task | None = None
+        """The task that the upstream has made of the call, as last seen."""
+        self.outcome: Json | None = None
+        """The result of the task."""
         self.visits: Fail | None = None
         """The -32042 with which the upstream refused to run the call before its user has been somewhere."""
 
@@ -97,7 +103,7 @@ class Conversation:
         if method == CANCELLED:
             self._withdraw(params)
         elif method == PROGRESS:
-            if self.request_id is not None and params.pop(META_PROGRESS_TOKEN, None) == self.request_id:
+            if self.token is not None and params.pop(META_PROGRESS_TOKEN, None) == self.token:
                 self._exchange.emit(Notify(method, params, self._dialect))
         elif self._heard is None or (method == LOG_MESSAGE and self._wants_log(params)):
             self._exchange.emit(Notify(method, params, self._dialect))
@@ -123,9 +129,27 @@ class Conversation:
             else:
                 self._exchange.emit(fail)
         elif isinstance(message.get("result"), dict):
-            self._exchange.emit(Answer(message["result"], self._dialect, self._server_info))
+            self._result(message["result"])
         else:
             raise UpstreamFault("the upstream answered with neither a result nor an error")
+
+    def _result(self, result: Json) -> None:
+        created = tasks.task_of(result.get("task")) if "task" in self._call.params and self.task is None else None
+        if created is not None and self._heard is not None:
+            self.task = created
+            return
+        if self.task is not None:
+            self.outcome = result
+        else:
+            self._exchange.emit(Answer(result, self._dialect, self._server_info))
+
+    def settle(self, task: tasks.Task, outcome: Json) -> None:
+        """Emits what came of a task."""
+        if tasks.is_outcome(outcome):
+            result = tasks.outcome(outcome, task.status)
+            self._exchange.emit(Answer(result, self._dialect, self._server_info))
+        else:
+            self._exchange.emit(Fail(INTERNAL_ERROR, tasks.no_outcome(task), dialect=self._dialect))
 
     def _request(self, request_id: Any, method: str, params: Json) -> None:
         if method == "ping":
@@ -165,7 +189,8 @@ class Conversation:
         if reply.error is not None:
             body = jsonrpc.dumps({"jsonrpc": "2.0", "id": request_id, "error": reply.error})
         else:
-            body = jsonrpc.response(request_id, reply.result or {})
+            result = reply.result or {}
+            body = jsonrpc.response(request_id, tasks.related(ask.params, result) if self.task is not None else result)
         await self._tell(body)
 
     async def _keep_awake(self, params: Json) -> None:

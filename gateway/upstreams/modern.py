@@ -54,7 +54,7 @@ class ModernConnector:
         self.dialect = Dialect("modern", version)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas(self._page)
+        self._schemas = Schemas(wire.name, self._page)
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
         if call.method == LISTEN and call.front.era == "modern":
