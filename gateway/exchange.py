@@ -46,6 +46,8 @@ class Exchange:
         self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.last: Event | None = None
         self.on_end: Callable[[], None] = lambda: None
+        self.on_asking: Callable[[bool], None] = lambda _: None
+        """Told True when the first question is put, False when none is open any more."""
 
     # what a connector writes
 
@@ -74,6 +76,7 @@ class Exchange:
     async def ask(self, ask: Ask) -> Reply:
         """Emits `ask` and waits for the client's reply. Cancelled when the exchange ends first."""
         future = self._asks.setdefault(ask.key, asyncio.get_running_loop().create_future())
+        self.on_asking(True)
         self.emit(ask)
         if self.ended:
             future.cancel()
@@ -81,6 +84,8 @@ class Exchange:
             return await future
         finally:
             self._asks.pop(ask.key, None)
+            if not self._asks:
+                self.on_asking(False)
 
     def withdraw(self, withdraw: Withdraw) -> None:
         """The upstream no longer waits: the client is told, and a late reply is dropped."""

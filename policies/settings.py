@@ -76,7 +76,8 @@ class Timeouts(_Model):
     idle_s: Seconds = 300.0
     """Between two pieces of a response. Keep-alive comments of a stream count as pieces."""
     total_s: Seconds = 3600.0
-    """For one call from its request to the end of its answer, whatever arrives in between."""
+    """For one call from its request to the end of its answer, whatever arrives in between. While its client is asked
+    for something, no time passes."""
     probe_s: Seconds = 5.0
     """For one request of an era probe."""
 

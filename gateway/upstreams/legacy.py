@@ -17,7 +17,7 @@ from gateway.stores.base import Store
 from gateway.upstreams.asking import MAX_ROUNDS, visited
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
-from gateway.upstreams.patience import Patience, within
+from gateway.upstreams.patience import Patience, within_own
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.streams import Place, Streams
@@ -65,10 +65,11 @@ class LegacyConnector:
         self._background: set[asyncio.Task[None]] = set()
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
-        if call.owner is not None:
-            await self._owned_leg(call, call.owner, exchange)
-        else:
-            await self._shared_leg(call, exchange)
+        if call.method == LISTEN:
+            await self._leg(call, exchange)
+            return
+        async with within_own(self._limits(call).total_s, self._wire.name, exchange):
+            await self._leg(call, exchange)
 
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         who = principal(credentials)
@@ -91,6 +92,12 @@ class LegacyConnector:
         await self.sessions.close()
 
     # legs
+
+    async def _leg(self, call: Call, exchange: Exchange) -> None:
+        if call.owner is not None:
+            await self._owned_leg(call, call.owner, exchange)
+        else:
+            await self._shared_leg(call, exchange)
 
     async def _owned_leg(self, call: Call, owner: FrontSession, exchange: Exchange) -> None:
         """In the caller's own session. If the upstream has lost it, its state is gone and the client must know, unless
@@ -162,10 +169,9 @@ class LegacyConnector:
         meta = {**call.meta, META_PROGRESS_TOKEN: request_id} if call.wants_progress else call.meta
         body = jsonrpc.request(request_id, call.method, _with_meta(call.params, meta))
         try:
-            async with within(self._limits(call).total_s, self._wire.name):
-                await self._post_and_resume(body, session, call, talk)
-                if talk.task is not None:
-                    await self._finish(session, call, talk, talk.task)
+            await self._post_and_resume(body, session, call, talk)
+            if talk.task is not None:
+                await self._finish(session, call, talk, talk.task)
         except asyncio.CancelledError:
             self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
             raise
