@@ -215,7 +215,9 @@ class Conversation:
             self._exchange.withdraw(Withdraw(key, params, self._dialect))
 
     def _can_visit(self, data: Any) -> bool:
-        return any(can_ask("elicitation/create", ask, self._call.capabilities) is None for ask in mrtr.url_asks(data))
+        """Whether a -32042 can be put to the client. One of a task is what came of it: that has run."""
+        asks = mrtr.url_asks(data).values() if self.task is None else ()
+        return any(can_ask("elicitation/create", ask, self._call.capabilities) is None for ask in asks)
 
     def may_be_asked(self, method: str, params: Json) -> bool:
         """Whether a request of the upstream's can be meant for this call's client."""

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
 from gateway.stores.base import Store
-from gateway.upstreams.asking import MAX_ROUNDS, visited
+from gateway.upstreams.asking import Visits
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.patience import Patience, within_own
@@ -31,6 +31,7 @@ from policies.mcp import (
     ASK_CAPABILITY,
     CANCELLED,
     HEADER_LAST_EVENT,
+    INTERNAL_ERROR,
     LATEST_LEGACY,
     LEGACY_SESSION_NOT_FOUND,
     LISTEN,
@@ -153,15 +154,17 @@ class LegacyConnector:
             params = tasks.task_params(params, self._limits(call).total_s)
         call = replace(call, params=params)
         info = shared.description.server_info
-        for _ in range(MAX_ROUNDS):
+        visits = Visits(exchange, self.dialect)
+        while True:
             talk = Conversation(
                 self.sessions, shared.session, call, exchange, info, partial(self._hear_for_all, shared)
             )
             await self._call(call, shared.session, talk)
-            if talk.visits is None or not await visited(exchange, talk.visits, self.dialect):
-                break
-        if talk.visits is not None:
-            exchange.emit(talk.visits)
+            if talk.visits is None:
+                return
+            if not await visits.agreed(talk.visits):
+                exchange.emit(Fail(INTERNAL_ERROR, talk.visits.message, dialect=self.dialect))
+                return
 
     async def _call(self, call: Call, session: UpstreamSession, talk: Conversation) -> None:
         request_id = talk.request_id = talk.token = self._ids.next()

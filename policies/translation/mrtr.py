@@ -133,11 +133,14 @@ def input_required(asks: dict[str, Json], state: str) -> Json:
     return {"resultType": "input_required", "inputRequests": asks, "requestState": state}
 
 
-def url_asks(data: Any) -> list[Json]:
-    """What -32042 (2025-11-25 client/elicitation, URL Elicitation Required) wants shown, as elicitation parameters."""
+def url_asks(data: Any) -> dict[str, Json]:
+    """What -32042 (2025-11-25 client/elicitation, URL Elicitation Required) wants shown, as elicitation parameters, by
+    what makes it the same visit: its `elicitationId`, or the address where it has none."""
     elicitations = data.get("elicitations") if isinstance(data, dict) else None
-    return [
-        {"mode": "url", **{k: one[k] for k in ("message", "url") if k in one}}
-        for one in (elicitations if isinstance(elicitations, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("url"), str)
-    ]
+    asks: dict[str, Json] = {}
+    for one in elicitations if isinstance(elicitations, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("url"), str):
+            known = one.get("elicitationId")
+            params = {"mode": "url", **{k: one[k] for k in ("message", "url") if k in one}}
+            asks.setdefault(known if isinstance(known, str) else one["url"], params)
+    return asks

@@ -276,24 +276,30 @@ def test_the_result_says_what_it_is() -> None:
     }
 
 
-ELICITATIONS: list[tuple[str, Any, list[Json]]] = [
-    ("one", {"elicitations": [URL | {"elicitationId": "e"}]}, [URL]),
-    ("several, and what else is said", {"elicitations": [URL, URL | {"x": 1}], "y": 2}, [URL, URL]),
+ELICITATIONS: list[tuple[str, Any, dict[str, Json]]] = [
+    ("one", {"elicitations": [URL | {"elicitationId": "e"}]}, {"e": URL}),
+    (
+        "several, and what else is said",
+        {"elicitations": [URL | {"elicitationId": "e"}, URL | {"elicitationId": "f", "x": 1}], "y": 2},
+        {"e": URL, "f": URL},
+    ),
+    ("the same one twice", {"elicitations": [URL | {"elicitationId": "e"}] * 2}, {"e": URL}),
+    ("the same address twice", {"elicitations": [URL, URL | {"elicitationId": 5}]}, {URL["url"]: URL}),
     (
         "one without a mode",
         {"elicitations": [{"url": "u", "message": "m"}]},
-        [{"mode": "url", "url": "u", "message": "m"}],
+        {"u": {"mode": "url", "url": "u", "message": "m"}},
     ),
-    ("one without a message", {"elicitations": [{"url": "u"}]}, [{"mode": "url", "url": "u"}]),
-    ("one without an address", {"elicitations": [{"message": "m"}]}, []),
-    ("an address that is none", {"elicitations": [{"url": 5}]}, []),
-    ("an entry that is none", {"elicitations": ["u", None]}, []),
-    ("no list", {"elicitations": {"url": "u"}}, []),
-    ("no object", "elicitations", []),
-    ("nothing", None, []),
+    ("one without a message", {"elicitations": [{"url": "u"}]}, {"u": {"mode": "url", "url": "u"}}),
+    ("one without an address", {"elicitations": [{"message": "m"}]}, {}),
+    ("an address that is none", {"elicitations": [{"url": 5}]}, {}),
+    ("an entry that is none", {"elicitations": ["u", None]}, {}),
+    ("no list", {"elicitations": {"url": "u"}}, {}),
+    ("no object", "elicitations", {}),
+    ("nothing", None, {}),
 ]
 
 
 @pytest.mark.parametrize(("data", "asks"), [row[1:] for row in ELICITATIONS], ids=[row[0] for row in ELICITATIONS])
-def test_the_addresses_that_an_error_of_2025_11_25_names(data: Any, asks: list[Json]) -> None:
+def test_the_addresses_that_an_error_of_2025_11_25_names(data: Any, asks: dict[str, Json]) -> None:
     assert mrtr.url_asks(data) == asks
