@@ -26,7 +26,7 @@ FLOORS = {
             2: "exchange parking",
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
-            "upstreams/channel upstreams/rooms "
+            "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/reply front/rounds front/subscribing front/drive "
