@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gateway import tls_files
 from gateway.config import ConfigError
-from gateway.drain import Drain
+from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
 from gateway.front.http import HttpServer
 from gateway.front.mcp import Mcp
@@ -118,18 +118,20 @@ class Gateway:
         self.service.upstreams.warm()
 
     async def drain(self) -> None:
-        """No new connections, not ready; streams end with their proper last message; calls may end within `grace_s`."""
+        """Not ready, no new calls; streams end with their proper last message; calls may end within `grace_s`. No new
+        connections either, unless a call waits for its client to come back with an answer."""
         self._drain.begin()
-        for listener in self._listeners:
-            if listener.server is self._mcp:  # the other one says "draining" to the end
-                listener.stop()
         self.service.exchanges.end_streams()
-        for connection in self._mcp.connections:
-            connection.close()  # at once, or after the request that is under way on it
-        grace_s = self.service.settings.grace_s
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):  # aiohttp's own strikes twice, and never where it is 0
-                await self._mcp.shutdown(None)
+            async with asyncio.timeout(self.service.settings.grace_s):
+                while self.service.parking or self.service.exchanges.is_asking():  # noqa: ASYNC110 - once a process
+                    await asyncio.sleep(LOOK_S)
+                for listener in self._listeners:
+                    if listener.server is self._mcp:  # the other one says "draining" to the end
+                        listener.stop()
+                while not self._mcp.close_idle():  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_S)
+                await self._mcp.shutdown(None)  # aiohttp's own time-out strikes twice, and never where it is 0
 
     async def stop(self) -> None:
         """Ends what is left and lets go of everything."""

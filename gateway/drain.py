@@ -1,5 +1,8 @@
 """From the signal to stop until the last call has ended: what is still served, and how streams are told.
 
+Calls go on, and what belongs to them is still taken: retries with a client's answers, responses, cancels. What would
+be a new call is refused, and so is a question that would have to wait for its client longer than this process lives.
+
 Specification: 2026-07-28 basic/patterns/subscriptions (Graceful Closure), basic/patterns/cancellation.
 """
 
@@ -7,7 +10,22 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from policies.errors import Rejection
+from policies.mcp import INTERNAL_ERROR
+
 T = TypeVar("T")
+
+LOOK_S = 0.1
+"""How often it is looked whether a call still waits for its client, or a request still arrives."""
+
+REFUSED = Rejection(
+    INTERNAL_ERROR, "shutting down; connect again", http=503, headers=(("Retry-After", "1"), ("Connection", "close"))
+)
+"""The answer to whatever would begin now."""
+
+
+NOT_ASKED = "the server needs input from the user, and the gateway is shutting down; call again"
+"""Why a call ends whose server has a question that its client could not come back to answer."""
 
 
 class Draining(Exception):

@@ -16,7 +16,7 @@ from itertools import islice
 from policies import jsonrpc
 from policies.delivery import Addressee
 from policies.errors import Fault, GatewayFault
-from policies.exchange import Ask, Call, Cancelled, Event, Fail, Notify, Reply, Withdraw, is_last
+from policies.exchange import Answer, Ask, Call, Cancelled, Event, Fail, Notify, Opened, Reply, Withdraw, is_last
 from policies.mcp import INTERNAL_ERROR, Json
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,10 @@ class Exchange:
         self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.last: Event | None = None
         self.on_end: Callable[[], None] = lambda: None
+        self.on_growth: Callable[[], None] = lambda: None
+        """Told after each event."""
+        self.on_asking: Callable[[bool], None] = lambda _: None
+        """Told True when the first question is put, False when none is open any more."""
 
     # what a connector writes
 
@@ -70,10 +74,26 @@ class Exchange:
             self.agreed.cancel()
             for future in self._asks.values():
                 future.cancel()
+        self.on_growth()
+
+    def weight(self) -> int:
+        """Bytes of what is kept here: the notifications, and the outcome if there is one."""
+        return self._bytes + sum(_outcome_bytes(event) for event in self._events[-1:])
+
+    def thin(self, instead: Fail) -> None:
+        """Lets go of the notifications, or where there are none, of the outcome: `instead` stands in its place."""
+        had = self._bytes
+        for at, event in enumerate(self._events):
+            if isinstance(event, Notify):
+                self._events[at], self._sizes[at] = Opened(), 0
+        self._bytes = 0
+        if self.ended and not had:
+            self.last = self._events[-1] = instead
 
     async def ask(self, ask: Ask) -> Reply:
         """Emits `ask` and waits for the client's reply. Cancelled when the exchange ends first."""
         future = self._asks.setdefault(ask.key, asyncio.get_running_loop().create_future())
+        self.on_asking(True)
         self.emit(ask)
         if self.ended:
             future.cancel()
@@ -81,6 +101,8 @@ class Exchange:
             return await future
         finally:
             self._asks.pop(ask.key, None)
+            if not self._asks:
+                self.on_asking(False)
 
     def withdraw(self, withdraw: Withdraw) -> None:
         """The upstream no longer waits: the client is told, and a late reply is dropped."""
@@ -88,6 +110,11 @@ class Exchange:
         if future is not None:
             future.cancel()
             self.emit(withdraw)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the upstream waits for its client's answer to anything."""
+        return bool(self._asks)
 
     # what a front does
 
@@ -148,6 +175,14 @@ class Exchange:
         except Exception:  # a task root: whatever it is, the client gets an answer and the log an id
             log.exception("exchange %s failed", self.id)
             self.emit(Fail(INTERNAL_ERROR, f"internal error {self.id}", http=500))
+
+
+def _outcome_bytes(event: Event) -> int:
+    match event:
+        case Answer(result=said) | Fail(data=said):
+            return len(jsonrpc.dumps(said))
+        case _:
+            return 0
 
 
 _LOOK = 64
@@ -222,6 +257,10 @@ class Exchanges:
                 kept.exchange.cancel()
                 return True
         return False
+
+    def is_asking(self) -> bool:
+        """Whether any of them waits for its client's answer."""
+        return any(kept.exchange.is_asking for kept in self._kept.values())
 
     def watch(self, exchange: Exchange) -> None:
         """A client reads it: it does not expire meanwhile."""

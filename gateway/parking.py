@@ -1,23 +1,34 @@
 """Calls that wait for a modern client to come back with its answers.
 
 Specification: 2026-07-28 basic/patterns/mrtr. The call goes on running at its upstream; what it says meanwhile is kept
-with its exchange, its outcome too. Bounded per principal, and each for `ttl_s`: then the call is cancelled.
+with its exchange, its outcome too. Bounded per principal, in bytes over all, and each for `ttl_s`: then the call is
+cancelled.
 """
 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.exchange import Exchange
 from policies.errors import GatewayFault
+from policies.exchange import Fail
 from policies.identity import ANONYMOUS
-from policies.mcp import Json
+from policies.mcp import INTERNAL_ERROR, Json
 
 MAX_PER_PRINCIPAL = 64
 """A user answers one form at a time; agents of one principal that wait by the hundred are an accident."""
 
 MAX_PARKED = 4096
 """Of all principals together; callers that nothing tells apart may be many users and share this bound alone."""
+
+MAX_BYTES = 128 << 20
+"""What all of them together may keep of notifications and outcomes: a quarter of a common container's memory."""
+
+TOO_MUCH = Fail(
+    INTERNAL_ERROR, "the call has run while it waited for its client, and its outcome could not be kept", http=503
+)
+"""The outcome of a call for whose own there was no room."""
 
 
 @dataclass(slots=True)
@@ -30,11 +41,13 @@ class Parked:
     cursor: int
     round: int
     expiry: asyncio.TimerHandle
+    bytes: int = 0
 
 
 @dataclass(slots=True)
 class Parking:
     ttl_s: float
+    bytes: int = 0
     _parked: dict[str, Parked] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
@@ -48,8 +61,10 @@ class Parking:
         if principal != ANONYMOUS and self._count[principal] >= MAX_PER_PRINCIPAL:
             raise GatewayFault(f"{MAX_PER_PRINCIPAL} calls of this client wait for its input already", http=429)
         expiry = asyncio.get_running_loop().call_later(self.ttl_s, self._expire, exchange.id)
-        self._parked[exchange.id] = Parked(exchange, principal, asked, cursor, round_, expiry)
+        parked = self._parked[exchange.id] = Parked(exchange, principal, asked, cursor, round_, expiry)
         self._count[principal] += 1
+        exchange.on_growth = partial(self._weigh, parked)
+        self._weigh(parked)
 
     def claim(self, exchange_id: str, round_: int) -> Parked | None:
         """The call, for the one retry of this round that comes first; None for every other."""
@@ -67,6 +82,18 @@ class Parking:
         for exchange in exchanges:
             await exchange.finished()
 
+    def _weigh(self, parked: Parked) -> None:
+        """Counts what is kept of a call; where all is too much, those that keep the most let go of it."""
+        self._put(parked, parked.exchange.weight())
+        while self.bytes > MAX_BYTES:
+            heaviest = max(self._parked.values(), key=lambda one: one.bytes)
+            heaviest.exchange.thin(TOO_MUCH)
+            self._put(heaviest, heaviest.exchange.weight())
+
+    def _put(self, parked: Parked, weight: int) -> None:
+        self.bytes += weight - parked.bytes
+        parked.bytes = weight
+
     def _expire(self, exchange_id: str) -> None:
         parked = self._forget(exchange_id)
         if not parked.exchange.ended:
@@ -75,6 +102,8 @@ class Parking:
     def _forget(self, exchange_id: str) -> Parked:
         parked = self._parked.pop(exchange_id)
         parked.expiry.cancel()
+        parked.exchange.on_growth = lambda: None
+        self._put(parked, 0)
         self._count[parked.principal] -= 1
         if not self._count[parked.principal]:
             del self._count[parked.principal]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from policies.settings import Timeouts, Upstream
+from policies.settings_edge import ToolTimeouts
 from policies.settings_routes import Match, Route, Rule
 
 _WILDCARD: Final = "*."
@@ -99,12 +100,17 @@ def _matches(match: Match | None, value: str | None) -> bool:
 
 def timeouts_for(upstream: Upstream, method: str, name: str | None) -> Timeouts:
     """The time-outs of a call: those of the first pattern in `tools` that its name fits, else the upstream's."""
-    if not upstream.tools or method != "tools/call" or name is None:
-        return upstream.timeouts
-    found = next((theirs for pattern, theirs in upstream.tools.items() if _glob(pattern).fullmatch(name)), None)
+    found = own_timeouts(upstream, method, name)
     if found is None:
         return upstream.timeouts
     return upstream.timeouts.model_copy(update=found.model_dump(exclude_none=True))
+
+
+def own_timeouts(upstream: Upstream, method: str, name: str | None) -> ToolTimeouts | None:
+    """What is configured for the calls of this very tool, if anything is."""
+    if not upstream.tools or method != "tools/call" or name is None:
+        return None
+    return next((theirs for pattern, theirs in upstream.tools.items() if _glob(pattern).fullmatch(name)), None)
 
 
 @lru_cache(maxsize=1024)

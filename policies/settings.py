@@ -73,11 +73,12 @@ class Timeouts(_Model):
     first_byte_s: Seconds = 60.0
     """For the head of a response after the request has gone out. An upstream that answers long calls with plain JSON
     instead of a stream is silent until it is done and needs more. Of a command: for any answer but a call's, a prompt's
-    or a resource's."""
+    or a resource's; for a call's where `tools` says so."""
     idle_s: Seconds = 300.0
     """Between two pieces of a response. Keep-alive comments of a stream count as pieces."""
     total_s: Seconds = 3600.0
-    """For one call from its request to the end of its answer, whatever arrives in between."""
+    """For one call from its request to the end of its answer, whatever arrives in between. While its client is asked
+    for something, no time passes."""
     probe_s: Seconds = 5.0
     """For one request of an era probe."""
 

@@ -17,7 +17,7 @@ FLOORS = {
             1: "mcp errors wellformed settings_base settings_clients settings_routes coding",
             2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state",
             3: "era headers identity inline peek restarts routing translation/discover translation/messages "
-            "translation/subscriptions translation/mrtr cors edge forwarded",
+            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -27,7 +27,7 @@ FLOORS = {
             2: "exchange parking",
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
-            "upstreams/channel upstreams/rooms "
+            "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/reply front/rounds front/subscribing front/drive "

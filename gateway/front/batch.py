@@ -10,11 +10,10 @@ from aiohttp import web
 
 from gateway.exchange import Exchange
 from gateway.front import reply
-from gateway.front.drive import refuse
+from gateway.front.drive import refused
 from gateway.front.service import Service
 from policies.admission import Acceptance
 from policies.delivery import Addressee, Message, deliver
-from policies.exchange import Ask
 
 _AHEAD = 16
 """Messages that wait for a client that reads slowly; the others stay in their exchanges, which are bounded."""
@@ -29,7 +28,7 @@ async def drive_batch(
     if not started:
         return reply.accepted()
     out: asyncio.Queue[Message | None] = asyncio.Queue(_AHEAD if accept.sse else 0)
-    readers = [asyncio.create_task(_read(one, out, accept.sse)) for one in started]
+    readers = [asyncio.create_task(_read(service, one, out, accept.sse)) for one in started]
     for one in started:
         if not isinstance(one, Message):
             service.exchanges.watch(one[0])
@@ -49,7 +48,7 @@ async def drive_batch(
                 service.exchanges.unwatch(one[0])
 
 
-async def _read(one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
+async def _read(service: Service, one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
     """Puts the element's messages into `out`, and None at its end."""
     if isinstance(one, Message):
         await out.put(one)
@@ -60,8 +59,7 @@ async def _read(one: Started, out: "asyncio.Queue[Message | None]", can_ask: boo
     while items := await exchange.read(cursor):
         cursor = items[-1][0]
         for _, event in items:
-            if isinstance(event, Ask) and not can_ask:
-                refuse(exchange, event)
+            if refused(service, exchange, event, can_ask=can_ask):
                 continue
             message = deliver(event, to)
             if message is not None and (message.last or can_ask):  # as JSON, only the answers are sent

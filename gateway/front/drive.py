@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from aiohttp import web
 
-from gateway.drain import Draining
+from gateway.drain import NOT_ASKED, Draining
 from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.rounds import Items, Rounds
@@ -17,7 +17,7 @@ from gateway.front.service import Service
 from policies.admission import Acceptance
 from policies.delivery import Addressee, deliver, farewell
 from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
-from policies.mcp import LISTEN, METHOD_NOT_FOUND, at_least
+from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
 
 FIRST_S = 0.05
 """How long a legacy call may take before its stream is opened: most answers come sooner and are plain JSON, and an
@@ -65,11 +65,11 @@ async def drive_legacy(
     service.exchanges.watch(exchange)
     try:
         if not accept.sse:
-            answer = await _collect(exchange, to)
+            answer = await _collect(service, exchange, to)
         else:
             first = await _within(FIRST_S, exchange) if accept.json else []
             if len(first) != 1 or not is_last(first[0][1]):
-                return await _write(exchange, to, stream, 0)
+                return await _write(service, exchange, to, stream, 0)
             answer = _final(first[0][1], to)
         service.exchanges.forget(exchange)
         return answer
@@ -85,12 +85,12 @@ async def drive_standalone(
     service.exchanges.watch(exchange)
     try:
         first = await _within(OPEN_S, exchange)
-        refused = first[0][1] if first else Opened()
-        if isinstance(refused, Fail):
-            message = deliver(refused, to)
+        opened = first[0][1] if first else Opened()
+        if isinstance(opened, Fail):
+            message = deliver(opened, to)
             assert message is not None
             return reply.refused_stream(message)
-        return await _write(exchange, to, stream, 0)
+        return await _write(service, exchange, to, stream, 0)
     finally:
         service.exchanges.unwatch(exchange, abandon=True)
 
@@ -102,17 +102,24 @@ async def resume(
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
     service.exchanges.watch(exchange)
     try:
-        return await _write(exchange, to, stream, cursor)
+        return await _write(service, exchange, to, stream, cursor)
     finally:
         service.exchanges.unwatch(exchange, abandon=to.id is None)
 
 
-def refuse(exchange: Exchange, ask: Ask) -> None:
-    """Answers an ask that cannot be put to this client, so that the upstream does not wait for ever."""
-    exchange.reply(Reply(ask.key, error={"code": METHOD_NOT_FOUND, "message": "this client cannot be asked here"}))
+def refused(service: Service, exchange: Exchange, event: Event, *, can_ask: bool = True) -> bool:
+    """Whether `event` is an ask that cannot be put to this client, or not any more; it is answered then, so that the
+    upstream does not wait for ever."""
+    if not isinstance(event, Ask) or (can_ask and not service.drain.begun):
+        return False
+    code, why = (INTERNAL_ERROR, NOT_ASKED) if can_ask else (METHOD_NOT_FOUND, "this client cannot be asked here")
+    exchange.reply(Reply(event.key, error={"code": code, "message": why}))
+    return True
 
 
-async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after: int) -> web.StreamResponse:
+async def _write(
+    service: Service, exchange: Exchange, to: Addressee, stream: reply.Stream, after: int
+) -> web.StreamResponse:
     """Everything after the cursor, each event with the id at which it can be resumed."""
     cursor = after
     await stream.open()
@@ -120,22 +127,20 @@ async def _write(exchange: Exchange, to: Addressee, stream: reply.Stream, after:
         await stream.event(b"", f"{exchange.id}.0", RETRY_MS)
     while items := await stream.waiting(exchange.read(cursor)):
         for cursor, event in items:
-            message = deliver(event, to)
+            message = None if refused(service, exchange, event) else deliver(event, to)
             # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
             if message is not None and not (message.last and to.id is None):
                 await stream.message(message, f"{exchange.id}.{cursor}")
     return await stream.end()
 
 
-async def _collect(exchange: Exchange, to: Addressee) -> web.StreamResponse:
+async def _collect(service: Service, exchange: Exchange, to: Addressee) -> web.StreamResponse:
     """For a client that reads only JSON: the final response; what came before it is not sent, and asks are refused."""
     cursor = 0
     while items := await exchange.read(cursor):
         cursor = items[-1][0]
         for _, event in items:
-            if isinstance(event, Ask):
-                refuse(exchange, event)
-            elif is_last(event):
+            if not refused(service, exchange, event, can_ask=False) and is_last(event):
                 return _final(event, to)
     return reply.accepted()
 

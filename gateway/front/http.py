@@ -148,6 +148,11 @@ class Handler(web.RequestHandler):
             self.lost()
 
     @property
+    def is_receiving(self) -> bool:
+        """Whether the body of a request still arrives."""
+        return self._body is not None and not _ended(self._body)
+
+    @property
     def _idle(self) -> bool:
         """Whether no request is being answered."""
         return self._waiter is not None and not self._messages
@@ -250,6 +255,16 @@ class HttpServer(web.Server):
         for connection in tuple(self._connections):
             cast("Handler", connection).sweep(now)
         self._sweeping = self._loop.call_later(self._every_s, self._sweep)
+
+    def close_idle(self) -> bool:
+        """Ends each connection, at once or after the request that is under way on it; whether that could be done with
+        all of them. aiohttp throws away what comes on a closed one, so that a body that still arrives goes first."""
+        handlers = [cast("Handler", connection) for connection in self._connections]
+        receiving = [handler for handler in handlers if handler.is_receiving]
+        for handler in handlers:
+            if handler not in receiving:
+                handler.close()
+        return not receiving
 
     async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - aiohttp's signature
         self._sweeping.cancel()

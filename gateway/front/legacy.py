@@ -22,7 +22,7 @@ from gateway.upstreams.pool import Upstream
 from policies import jsonrpc, routing, session
 from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
-from policies.errors import ClientFault, Fault, GatewayFault, Rejection, SessionGone, UpstreamFault
+from policies.errors import ClientFault, Fault, Rejection, SessionGone, UpstreamFault
 from policies.exchange import Call, Dialect, FrontSession, Reply
 from policies.headers import name_of
 from policies.mcp import (
@@ -181,8 +181,6 @@ async def open_session(
             code=INVALID_PARAMS,
             http=400,
         )
-    if service.drain.begun:
-        raise _shutting_down()
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
     upstream = service.upstream_for(head.route, "initialize", None)
     operation.of(request).upstream = upstream.name
@@ -215,12 +213,6 @@ async def open_session(
     # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
     description = await upstream.paired("legacy", describe, again=True, credentials=credentials)
     return opened, initialize_result(description, version, routing.synthesised_info(head.route))
-
-
-def _shutting_down() -> GatewayFault:
-    fault = GatewayFault("shutting down; connect again")
-    fault.headers = (("Retry-After", "1"),)
-    return fault
 
 
 async def _request(

@@ -6,9 +6,11 @@ Specification: basic/transports of every revision. What a rung decides stands in
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 from aiohttp import web
 
+from gateway.drain import REFUSED
 from gateway.front import body, legacy, modern, operation, reply
 from gateway.front.service import CALLER, Service
 from gateway.logs import fields
@@ -16,10 +18,12 @@ from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
-from policies.mcp import Era
+from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, MAY_ASK, Era
 from policies.metrics import CANCELLED_CALL, method_label
 
 log = logging.getLogger(__name__)
+
+Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 
 
 class Mcp:
@@ -35,7 +39,8 @@ class Mcp:
         metrics.in_flight += 1
         response: web.StreamResponse | None = None
         try:
-            response = await reply.rescue(request, self._serve)
+            late = self._current().drain.begun
+            response = await reply.rescue(request, partial(self._serve, late=late))
             return await reply.finished(request, response)
         finally:
             noted.leave(metrics)
@@ -54,7 +59,8 @@ class Mcp:
             status = 499 if response is None else response.status
             log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
+        """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
         service = self._current()
         request[reply.COMPRESS] = service.settings.limits.compress_from_bytes
         caller = service.caller(request)
@@ -78,11 +84,13 @@ class Mcp:
             return reply.rejected(head)
         noted.client = head.client or ""
         if request.method == "GET":
+            if late and HEADER_LAST_EVENT not in request.headers:
+                return reply.rejected(REFUSED)
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
             return await legacy.delete(service, request, head)
-        return await self._post(service, request, head)
+        return await self._post(service, request, head, late=late)
 
     def _preflight(self, service: Service, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         refused = service.doorman.host_refused(caller.host)
@@ -92,11 +100,11 @@ class Mcp:
         forwardable = [n for _, name in route.references() for n in service.settings.upstreams[name].forward_headers]
         return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
 
-    async def _post(self, service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
+    async def _post(self, service: Service, request: web.BaseRequest, head: Head, *, late: bool) -> web.StreamResponse:
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
-        unread = await modern.serve_unread(service, request, head, raw)
+        unread = None if late else await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
@@ -105,14 +113,34 @@ class Mcp:
         noted = operation.of(request)
         noted.era = self._era(request, message)
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
+        if service.drain.begun and _begins(message, late=late):
+            return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
         return await legacy.serve(service, request, head, message)
 
-    def _era(self, request: web.BaseRequest, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]) -> Era:
+    def _era(self, request: web.BaseRequest, message: Body) -> Era:
         """The era of this request. A response or a batch has no method: both belong to legacy sessions."""
         if isinstance(message, list):
             return "legacy"
         if isinstance(message, jsonrpc.Response):
             message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
+
+
+def _begins(message: Body, *, late: bool) -> bool:
+    """Whether it would begin something that a gateway which shuts down does not begin: a session, or, where it came
+    late, any call but the retry of one that waits here."""
+    if not isinstance(message, jsonrpc.Request):
+        return isinstance(message, list) and late
+    is_retry = message.method in MAY_ASK and "requestState" in message.params
+    return message.method == "initialize" or (late and not is_retry)
+
+
+def _refused(request: web.BaseRequest, era: Era, message: Body) -> web.StreamResponse:
+    if not isinstance(message, jsonrpc.Request):
+        return reply.rejected(REFUSED)
+    response = reply.rejected(REFUSED, message.id)
+    if era == "legacy" and HEADER_SESSION in request.headers and message.method != "initialize":
+        response.set_status(200)  # in a session any other status ends some clients' transport
+    return response

@@ -77,8 +77,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         if bond is not None and mentions(raw):
             return None
         return await splice(Relay(service, request, method, upstream, forwarded, bond), raw)
-    except UpstreamFault as fault:
-        if fault.contradiction:
+    except Fault as fault:
+        if isinstance(fault, UpstreamFault) and fault.contradiction:
             await upstream.forget_era()
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 

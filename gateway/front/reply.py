@@ -56,7 +56,7 @@ def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.R
     """An error response with the status of the rejection itself."""
     response = json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
     response.error = error_type(rejection.code, rejection.http)
-    if rejection.headers == CLOSE:
+    if set(CLOSE) <= set(rejection.headers):
         response.force_close()
     return response
 

@@ -11,12 +11,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from gateway.drain import NOT_ASKED
 from gateway.exchange import Exchange
 from gateway.front.service import Service
 from gateway.parking import Parked
 from policies import jsonrpc, request_state, session
 from policies.delivery import Addressee, Message, deliver
-from policies.errors import Rejection
+from policies.errors import GatewayFault, Rejection
 from policies.exchange import Answer, Ask, Event, Fail, Reply, Withdraw, is_last
 from policies.mcp import INTERNAL_ERROR, INVALID_PARAMS, Json
 from policies.request_state import Bond, State, fingerprint
@@ -96,7 +97,11 @@ class Rounds:
         return collected
 
     def _park(self) -> Message:
-        """Leaves the call waiting; the message that tells the client what for."""
+        """Leaves the call waiting; the message that tells the client what for.
+
+        Raises `GatewayFault` while the gateway shuts down, and where too many wait already."""
+        if self.service.drain.begun:
+            raise GatewayFault(NOT_ASKED)
         ttl_s, principal = self.service.parking.ttl_s, self.exchange.call.principal
         self.service.parking.park(self.exchange, principal, dict(self.asked), self.cursor, self.number)
         self.parked = True

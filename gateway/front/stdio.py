@@ -171,7 +171,12 @@ class StdioFront:
         if self._owner is not None:
             ended, self._owner = self._owner, None
             await legacy.end_everywhere(self._service, self._host, self._head, ended)
-        opened, result = await legacy.open_session(self._service, self._host, self._head, message)
+        try:
+            opened, result = await legacy.open_session(self._service, self._host, self._head, message)
+        except Fault:
+            if self._opening is asyncio.current_task():
+                self._opening = None  # there is no session, and none is to come
+            raise
         self._owner = opened
         await self._write(jsonrpc.response(message.id, result))
 

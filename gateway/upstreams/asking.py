@@ -24,6 +24,8 @@ _URL_PAUSES_S = (1.0, 2.0, 5.0)
 
 COMPLETE = "notifications/elicitation/complete"
 
+TOO_OFTEN = f"the upstream has asked for input {MAX_ROUNDS} times; no more is asked of the client"
+
 
 class Asking:
     """The state of one call's rounds. `exchange.call` is the caller's own, `dialect` the upstream's."""
@@ -47,7 +49,7 @@ class Asking:
             await asyncio.sleep(pauses[min(self._idle, len(pauses) - 1)])
             self._idle += 1
         if self._rounds > MAX_ROUNDS:
-            raise UpstreamFault(f"the upstream has asked for input {MAX_ROUNDS} times; no more is asked of the client")
+            raise UpstreamFault(TOO_OFTEN)
         self._leave(needs)
         # one failure ends the call, and with it the other asks
         answers = await asyncio.gather(*(self._one(*ask) for ask in needs.asks.values()))
@@ -100,9 +102,33 @@ class Asking:
                 self._exchange.emit(Notify(COMPLETE, params, self._dialect))
 
 
-async def visited(exchange: Exchange, refused: Fail, dialect: Dialect) -> bool:
-    """Asks the caller to visit what a legacy upstream's -32042 names; whether it agreed to all of it. The call has not
-    run: it may be sent again."""
-    asks = [Ask(secrets.token_hex(4), "elicitation/create", params, dialect) for params in mrtr.url_asks(refused.data)]
-    replies = await asyncio.gather(*(exchange.ask(ask) for ask in asks))
-    return all((reply.result or {}).get("action") == "accept" for reply in replies)
+class Visits:
+    """What the -32042 of a legacy upstream wants visited before it runs a call, over all tries of that call: none of
+    them has run it, so that it may be sent again. What the user has agreed to is not asked again, but tried."""
+
+    def __init__(self, exchange: Exchange, dialect: Dialect) -> None:
+        self._exchange = exchange
+        self._dialect = dialect
+        self._agreed: set[str] = set()
+        self._rounds = 0
+        self._idle = 0
+
+    async def agreed(self, refused: Fail) -> bool:
+        """Whether the call may be tried again now; False where the user does not go there. Raises an `UpstreamFault`
+        where it has been asked too often. Cancel-safe."""
+        asks = {key: params for key, params in mrtr.url_asks(refused.data).items() if key not in self._agreed}
+        if not asks:
+            await asyncio.sleep(_URL_PAUSES_S[min(self._idle, len(_URL_PAUSES_S) - 1)])
+            self._idle += 1
+            return True
+        self._rounds += 1
+        self._idle = 0
+        if self._rounds > MAX_ROUNDS:
+            raise UpstreamFault(TOO_OFTEN)
+        replies = await asyncio.gather(*(self._one(params) for params in asks.values()))
+        self._agreed |= {key for key, accepted in zip(asks, replies, strict=True) if accepted}
+        return all(replies)
+
+    async def _one(self, params: Json) -> bool:
+        reply = await self._exchange.ask(Ask(secrets.token_hex(4), "elicitation/create", params, self._dialect))
+        return (reply.result or {}).get("action") == "accept"

@@ -15,7 +15,7 @@ from typing import Any
 from gateway.exchange import Exchange
 from gateway.upstreams.sessions import Sessions
 from policies import jsonrpc
-from policies.errors import Fault, UpstreamFault
+from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Answer, Ask, Call, Dialect, Fail, Notify, UpstreamSession, Withdraw
 from policies.mcp import (
     ASK_CAPABILITY,
@@ -29,8 +29,9 @@ from policies.mcp import (
     METHOD_NOT_FOUND,
     PROGRESS,
     Json,
+    at_least,
 )
-from policies.translation import mrtr
+from policies.translation import mrtr, tasks
 from policies.translation.discover import can_ask
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,14 @@ class Conversation:
         self._asks: dict[tuple[type, Any], str] = {}
         self._waited = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
+        self.token: int | None = None
+        """The progress token of the call, which outlives the request where that made a task."""
         self.request_id: int | None = None
         self.done = False
+        self.task: tasks.Task | None = None
+        """The task that the upstream has made of the call, as last seen."""
+        self.outcome: Json | None = None
+        """The result of the task."""
         self.visits: Fail | None = None
         """The -32042 with which the upstream refused to run the call before its user has been somewhere."""
 
@@ -96,7 +103,7 @@ class Conversation:
         if method == CANCELLED:
             self._withdraw(params)
         elif method == PROGRESS:
-            if self.request_id is not None and params.pop(META_PROGRESS_TOKEN, None) == self.request_id:
+            if self.token is not None and params.pop(META_PROGRESS_TOKEN, None) == self.token:
                 self._exchange.emit(Notify(method, params, self._dialect))
         elif self._heard is None or (method == LOG_MESSAGE and self._wants_log(params)):
             self._exchange.emit(Notify(method, params, self._dialect))
@@ -122,9 +129,27 @@ class Conversation:
             else:
                 self._exchange.emit(fail)
         elif isinstance(message.get("result"), dict):
-            self._exchange.emit(Answer(message["result"], self._dialect, self._server_info))
+            self._result(message["result"])
         else:
             raise UpstreamFault("the upstream answered with neither a result nor an error")
+
+    def _result(self, result: Json) -> None:
+        created = tasks.task_of(result.get("task")) if "task" in self._call.params and self.task is None else None
+        if created is not None and self._heard is not None:
+            self.task = created
+            return
+        if self.task is not None:
+            self.outcome = result
+        else:
+            self._exchange.emit(Answer(result, self._dialect, self._server_info))
+
+    def settle(self, task: tasks.Task, outcome: Json) -> None:
+        """Emits what came of a task."""
+        if tasks.is_outcome(outcome):
+            result = tasks.outcome(outcome, task.status)
+            self._exchange.emit(Answer(result, self._dialect, self._server_info))
+        else:
+            self._exchange.emit(Fail(INTERNAL_ERROR, tasks.no_outcome(task), dialect=self._dialect))
 
     def _request(self, request_id: Any, method: str, params: Json) -> None:
         if method == "ping":
@@ -133,10 +158,22 @@ class Conversation:
             self._refuse(request_id, "Method not found")
         elif not self.may_be_asked(method, params):
             self._refuse(request_id, f"the client does not support {method}")
+        elif isinstance(shown := self._shown(method, params), Rejection):
+            if method == "elicitation/create":
+                self._spawn(self._tell(jsonrpc.response(request_id, mrtr.CANCEL)))
+            else:
+                self._refuse(request_id, shown.message)
         else:
             key = secrets.token_hex(4)
             self._asks[(type(request_id), request_id)] = key
-            self._spawn(self._relay(request_id, Ask(key, method, params, self._dialect)))
+            self._spawn(self._relay(request_id, Ask(key, method, shown, self._dialect)))
+
+    def _shown(self, method: str, params: Json) -> Json | Rejection:
+        """The ask in the words of a client with a session that negotiated an older revision than this one has."""
+        client = self._call.front
+        if client.era == "modern" or at_least(client.version, self._dialect.version):
+            return params
+        return mrtr.ask_to_legacy(method, params, client.version, self._call.capabilities)
 
     def _refuse(self, request_id: Any, why: str) -> None:
         self._spawn(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))
@@ -152,7 +189,8 @@ class Conversation:
         if reply.error is not None:
             body = jsonrpc.dumps({"jsonrpc": "2.0", "id": request_id, "error": reply.error})
         else:
-            body = jsonrpc.response(request_id, reply.result or {})
+            result = reply.result or {}
+            body = jsonrpc.response(request_id, tasks.related(ask.params, result) if self.task is not None else result)
         await self._tell(body)
 
     async def _keep_awake(self, params: Json) -> None:
@@ -177,7 +215,9 @@ class Conversation:
             self._exchange.withdraw(Withdraw(key, params, self._dialect))
 
     def _can_visit(self, data: Any) -> bool:
-        return any(can_ask("elicitation/create", ask, self._call.capabilities) is None for ask in mrtr.url_asks(data))
+        """Whether a -32042 can be put to the client. One of a task is what came of it: that has run."""
+        asks = mrtr.url_asks(data).values() if self.task is None else ()
+        return any(can_ask("elicitation/create", ask, self._call.capabilities) is None for ask in asks)
 
     def may_be_asked(self, method: str, params: Json) -> bool:
         """Whether a request of the upstream's can be meant for this call's client."""

@@ -14,10 +14,10 @@ from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
 from gateway.stores.base import Store
-from gateway.upstreams.asking import MAX_ROUNDS, visited
+from gateway.upstreams.asking import Visits
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
-from gateway.upstreams.patience import Patience, within
+from gateway.upstreams.patience import Patience, within_own
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.sessions import Sessions, Shared
 from gateway.upstreams.streams import Place, Streams
@@ -31,6 +31,7 @@ from policies.mcp import (
     ASK_CAPABILITY,
     CANCELLED,
     HEADER_LAST_EVENT,
+    INTERNAL_ERROR,
     LATEST_LEGACY,
     LEGACY_SESSION_NOT_FOUND,
     LISTEN,
@@ -43,6 +44,7 @@ from policies.mcp import (
 from policies.request_state import RETRY_MEMBERS
 from policies.routing import timeouts_for
 from policies.settings import Timeouts
+from policies.translation import tasks
 from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
@@ -57,17 +59,18 @@ class LegacyConnector:
         self.sessions = Sessions(wire, store, ids, session_ttl_s)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas(self._page)
+        self._schemas = Schemas(wire.name, self._page)
         self._running: dict[int, Conversation] = {}
         self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
         self.sessions.start_pump = self._streams.start_pump
         self._background: set[asyncio.Task[None]] = set()
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
-        if call.owner is not None:
-            await self._owned_leg(call, call.owner, exchange)
-        else:
-            await self._shared_leg(call, exchange)
+        if call.method == LISTEN:
+            await self._leg(call, exchange)
+            return
+        async with within_own(self._limits(call).total_s, self._wire.name, exchange):
+            await self._leg(call, exchange)
 
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         who = principal(credentials)
@@ -90,6 +93,12 @@ class LegacyConnector:
         await self.sessions.close()
 
     # legs
+
+    async def _leg(self, call: Call, exchange: Exchange) -> None:
+        if call.owner is not None:
+            await self._owned_leg(call, call.owner, exchange)
+        else:
+            await self._shared_leg(call, exchange)
 
     async def _owned_leg(self, call: Call, owner: FrontSession, exchange: Exchange) -> None:
         """In the caller's own session. If the upstream has lost it, its state is gone and the client must know, unless
@@ -138,33 +147,40 @@ class LegacyConnector:
                 return
         if call.log_level is not None:
             await self._raise_level(shared, call.log_level)
-        # answers that belong to a call that waits here come by its requestState; others are nobody's
-        call = replace(call, params={k: v for k, v in call.params.items() if k not in RETRY_MEMBERS})
+        # answers that belong to a call that waits here come by its requestState; others are nobody's. A `task` of this
+        # era is nothing that the caller could ask for.
+        params = {k: v for k, v in call.params.items() if k not in (*RETRY_MEMBERS, "task")}
+        if await self._is_task(call, shared):
+            params = tasks.task_params(params, self._limits(call).total_s)
+        call = replace(call, params=params)
         info = shared.description.server_info
-        for _ in range(MAX_ROUNDS):
+        visits = Visits(exchange, self.dialect)
+        while True:
             talk = Conversation(
                 self.sessions, shared.session, call, exchange, info, partial(self._hear_for_all, shared)
             )
             await self._call(call, shared.session, talk)
-            if talk.visits is None or not await visited(exchange, talk.visits, self.dialect):
-                break
-        if talk.visits is not None:
-            exchange.emit(talk.visits)
+            if talk.visits is None:
+                return
+            if not await visits.agreed(talk.visits):
+                exchange.emit(Fail(INTERNAL_ERROR, talk.visits.message, dialect=self.dialect))
+                return
 
     async def _call(self, call: Call, session: UpstreamSession, talk: Conversation) -> None:
-        request_id = talk.request_id = self._ids.next()
+        request_id = talk.request_id = talk.token = self._ids.next()
         self._running[request_id] = talk
         meta = {**call.meta, META_PROGRESS_TOKEN: request_id} if call.wants_progress else call.meta
         body = jsonrpc.request(request_id, call.method, _with_meta(call.params, meta))
         try:
-            async with within(self._limits(call).total_s, self._wire.name):
-                await self._post_and_resume(body, session, call, talk)
+            await self._post_and_resume(body, session, call, talk)
+            if talk.task is not None:
+                await self._finish(session, call, talk, talk.task)
         except asyncio.CancelledError:
-            self._spawn(self._cancel_upstream(request_id, session, call))
+            self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
             raise
         except UpstreamFault as fault:
-            if fault.http == 504:  # it may still run: nobody waits for it any more
-                self._spawn(self._cancel_upstream(request_id, session, call))
+            if fault.http == 504 or talk.task is not None:  # it may still run: nobody waits for it any more
+                self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
             raise
         finally:
             del self._running[request_id]
@@ -216,10 +232,52 @@ class LegacyConnector:
                 if talk.done:
                     return
 
-    async def _cancel_upstream(self, request_id: int, session: UpstreamSession, call: Call) -> None:
+    async def _is_task(self, call: Call, shared: Shared) -> bool:
+        if call.method != "tools/call" or not tasks.takes_tasks(shared.description.capabilities):
+            return False
+        return await self._schemas.is_task(call)
+
+    async def _finish(self, session: UpstreamSession, call: Call, talk: Conversation, task: tasks.Task) -> None:
+        """To the end of a task (basic/utilities/tasks): looked at until there is an outcome, or a question, which comes
+        on the stream on which the outcome is waited for. One that breaks off is waited for again."""
+        try:
+            for _ in range(_FRUITLESS):
+                while task.is_working:
+                    await asyncio.sleep(task.pause_s)
+                    task = await self._look(task.id, session, call)
+                talk.done, talk.request_id = False, self._ids.next()
+                body = jsonrpc.request(talk.request_id, "tasks/result", {"taskId": task.id})
+                try:
+                    await self._post_and_resume(body, session, call, talk)
+                    if talk.outcome is not None:
+                        is_known = tasks.is_outcome(talk.outcome) or task.status not in ("", "input_required")
+                        talk.settle(task if is_known else await self._look(task.id, session, call), talk.outcome)
+                    return
+                except SessionGone:
+                    raise
+                except UpstreamFault as fault:
+                    broken = fault
+                task = await self._look(task.id, session, call)
+            raise broken
+        except SessionGone as gone:  # what has made a task has run, so that it is not begun anew
+            raise UpstreamFault(f"upstream {self._wire.name} has lost the session of this call, and its task") from gone
+
+    async def _look(self, task_id: str, session: UpstreamSession, call: Call) -> tasks.Task:
+        message = await self.sessions.request(session, "tasks/get", {"taskId": task_id}, call.forwarded)
+        found = tasks.task_of(message.get("result"))
+        if found is None or found.id != task_id:
+            raise UpstreamFault(f"upstream {self._wire.name} no longer knows the task that it has made of this call")
+        return found
+
+    async def _cancel_upstream(
+        self, request_id: int, session: UpstreamSession, call: Call, task: tasks.Task | None
+    ) -> None:
         body = jsonrpc.notification(CANCELLED, {"requestId": request_id, "reason": "the client no longer waits"})
         try:
-            await self.sessions.tell(session, body, call.forwarded)
+            if task is not None:  # a task is never cancelled by a notification (Task Cancellation)
+                await self.sessions.request(session, "tasks/cancel", {"taskId": task.id}, call.forwarded)
+            else:
+                await self.sessions.tell(session, body, call.forwarded)
         except Fault as fault:
             log.debug("a cancel did not reach upstream %s: %s", self._wire.name, fault.message)
 

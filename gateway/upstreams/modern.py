@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from gateway.exchange import Exchange
 from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.patience import STREAM, Patience, within
+from gateway.upstreams.patience import STREAM, Patience, within, within_own
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import BOTH
@@ -54,7 +54,7 @@ class ModernConnector:
         self.dialect = Dialect("modern", version)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas(self._page)
+        self._schemas = Schemas(wire.name, self._page)
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
         if call.method == LISTEN and call.front.era == "modern":
@@ -62,7 +62,7 @@ class ModernConnector:
         elif call.method == LISTEN:
             await self._listen(call, exchange)
         else:
-            async with within(self._limits(call).total_s, self._wire.name):
+            async with within_own(self._limits(call).total_s, self._wire.name, exchange):
                 await self._call(call, exchange)
 
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from gateway.exchange import Exchange
 from policies.errors import UpstreamFault
 from policies.settings import Timeouts
 
@@ -32,6 +33,34 @@ async def within(seconds: float | None, name: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
+    except TimeoutError as error:
+        raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
+
+
+@asynccontextmanager
+async def within_own(seconds: float, name: str, exchange: Exchange) -> AsyncIterator[None]:
+    """As `within`, for the leg of `exchange`: while a question to its client is open, no time passes."""
+    loop = asyncio.get_running_loop()
+    left_s, since = seconds, loop.time()
+    is_asking = exchange.is_asking
+    try:
+        async with asyncio.timeout(None if is_asking else seconds) as scope:
+
+            def on_asking(asking: bool) -> None:
+                nonlocal left_s, since, is_asking
+                if asking and not is_asking:
+                    left_s -= loop.time() - since
+                    scope.reschedule(None)
+                elif is_asking and not asking:
+                    since = loop.time()
+                    scope.reschedule(since + left_s)
+                is_asking = asking
+
+            exchange.on_asking = on_asking
+            try:
+                yield
+            finally:
+                exchange.on_asking = lambda _: None
     except TimeoutError as error:
         raise UpstreamFault(f"upstream {name} did not answer within {seconds:g} s", http=504) from error
 

@@ -20,8 +20,8 @@ from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
 from gateway.upstreams.patience import USUAL, Patience, within
-from gateway.upstreams.reading import Piece
 from gateway.upstreams.rooms import Room, Rooms, hears
+from gateway.upstreams.stdio_reception import Bounds, StdioReception
 from gateway.upstreams.underway import Underway
 from policies import jsonrpc
 from policies.errors import UpstreamFault
@@ -34,6 +34,7 @@ from policies.mcp import (
     Json,
 )
 from policies.restarts import Restarts
+from policies.routing import own_timeouts
 from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
 
@@ -50,46 +51,6 @@ INHERITED_WINDOWS = ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH",
 INHERITED_WINDOWS_TOO = ("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
 """What a child gets of this process's environment, as with the official SDKs: what programs need to run at all, and
 none of the secrets that a gateway has there."""
-
-
-class StdioReception:
-    """What a child answers, in HTTP's form."""
-
-    def __init__(
-        self,
-        name: str,
-        status: int = 202,
-        mailbox: Mailbox | None = None,
-        *,
-        headers: Mapping[str, str] | None = None,
-        kind: Literal["json", "sse", "other"] = "json",
-        patience_s: float | None = None,
-    ) -> None:
-        self.name = name
-        self.status = status
-        self.headers: Mapping[str, str] = headers or {}
-        self.kind: Literal["json", "sse", "other"] = kind
-        self._mailbox = mailbox
-        self._patience_s = patience_s
-
-    async def pieces(self) -> AsyncIterator[Piece]:
-        if self._mailbox is None:
-            raise self.refusal()
-        while True:
-            async with within(self._patience_s, self.name):
-                message = await self._mailbox.next()
-            if message is None:
-                return
-            yield Piece(message)
-
-    async def response(self) -> Json:
-        async for piece in self.pieces():
-            if piece.message is not None and "method" not in piece.message:
-                return piece.message
-        raise UpstreamFault(f"upstream {self.name} closed its stream without an answer")
-
-    def refusal(self) -> UpstreamFault:
-        return UpstreamFault(f"upstream {self.name} does not serve this", contradiction=400 <= self.status < 500)
 
 
 class StdioTransport:
@@ -127,7 +88,7 @@ class StdioTransport:
         if self._underway.retired and patience.long_lived and not patience.needed:
             raise self._underway.retirement()
         with self._underway:
-            async with self._request(method, headers, body) as reception:
+            async with self._request(method, headers, body, patience) as reception:
                 yield reception
 
     async def retire(self) -> None:
@@ -140,14 +101,14 @@ class StdioTransport:
 
     @asynccontextmanager
     async def _request(
-        self, method: str, headers: Mapping[str, str], body: bytes | None
+        self, method: str, headers: Mapping[str, str], body: bytes | None, patience: Patience
     ) -> AsyncIterator[StdioReception]:
         session = headers.get(HEADER_SESSION)
         room = self._room(session) if session is not None else None
         if session is not None and room is None:
             yield StdioReception(self.name, 404)
         elif method == "POST":
-            async with self._post(jsonrpc.loads(body or b""), body or b"", room) as reception:
+            async with self._post(jsonrpc.loads(body or b""), body or b"", room, patience) as reception:
                 yield reception
         elif method == "GET" and room is not None:
             async with self._get(room) as reception:
@@ -171,7 +132,9 @@ class StdioTransport:
     # one message
 
     @asynccontextmanager
-    async def _post(self, message: Json, raw: bytes, room: Room | None) -> AsyncIterator[StdioReception]:
+    async def _post(
+        self, message: Json, raw: bytes, room: Room | None, patience: Patience
+    ) -> AsyncIterator[StdioReception]:
         if "method" not in message or "id" not in message:
             await self._tell(message, raw, room)
             yield StdioReception(self.name)
@@ -193,9 +156,18 @@ class StdioTransport:
                 kind: Literal["json", "sse"] = "sse" if "method" in (first or {}) else "json"
                 yield StdioReception(self.name, 200, mailbox, kind=kind)
             else:
-                is_long = message["method"] in MAY_ASK or message["method"].startswith("tasks/")
-                patience_s = None if is_long else self.settings.timeouts.first_byte_s
-                yield StdioReception(self.name, 200, mailbox, patience_s=patience_s)
+                yield StdioReception(self.name, 200, mailbox, bounds=self._bounds(message, patience))
+
+    def _bounds(self, message: Json, patience: Patience) -> Bounds:
+        """How long the answer may take: a call, a prompt or a resource as long as it likes, unless its tool's own
+        time-outs say otherwise."""
+        method, params = message["method"], message.get("params")
+        own = own_timeouts(self.settings, method, params.get("name") if isinstance(params, dict) else None)
+        if own is not None:
+            return Bounds(own.first_byte_s, own.idle_s, patience.waited)
+        is_long = method in MAY_ASK or method.startswith("tasks/")
+        bound_s = None if is_long else self.settings.timeouts.first_byte_s
+        return Bounds(bound_s, bound_s)
 
     @asynccontextmanager
     async def _sent(self, channel: Channel, message: Json, raw: bytes, room: Room | None) -> AsyncIterator[Mailbox]:
@@ -266,10 +238,10 @@ class StdioTransport:
     async def _ask(self, channel: Channel, message: Json) -> Json:
         """One request of the life cycle and its answer; the child that does not give one is ended."""
         answer: Json | None = None
-        patience_s = self.settings.timeouts.first_byte_s
+        bounds = Bounds(self.settings.timeouts.first_byte_s, self.settings.timeouts.first_byte_s)
         try:
             async with self._sent(channel, message, jsonrpc.dumps(message), None) as mailbox:
-                answer = await StdioReception(self.name, 200, mailbox, patience_s=patience_s).response()
+                answer = await StdioReception(self.name, 200, mailbox, bounds=bounds).response()
         finally:
             if answer is None and not self._is_shared:
                 self._end(channel)

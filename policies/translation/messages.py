@@ -92,7 +92,7 @@ def result_to_older(method: str, result: Json, version: str) -> Json:
         if isinstance(result.get("content"), list):
             return {**result, "content": [_block_to_older(block, version) for block in result["content"]]}
     if method == "prompts/get" and isinstance(result.get("messages"), list):
-        return {**result, "messages": [_message_to_older(message, version) for message in result["messages"]]}
+        return {**result, "messages": [message_to_older(message, version) for message in result["messages"]]}
     return result
 
 
@@ -192,7 +192,8 @@ def _block_to_older(block: Any, version: str) -> Any:
     return {**_less(block, *own), "type": "text", "text": text}
 
 
-def _message_to_older(message: Any, version: str) -> Any:
+def message_to_older(message: Any, version: str) -> Any:
+    """A message of a prompt, or to be sampled, as the client of `version` can read it."""
     if not isinstance(message, dict) or "content" not in message:
         return message
     return {**message, "content": _block_to_older(message["content"], version)}

@@ -18,7 +18,7 @@ from policies.mcp import (
     at_least,
 )
 from policies.translation.discover import can_ask
-from policies.translation.messages import without_meta
+from policies.translation.messages import message_to_older, without_meta
 
 CANCEL: Json = {"action": "cancel"}
 """The result of an elicitation that this client cannot be shown."""
@@ -51,7 +51,8 @@ def needs(result: Json) -> Needs | Rejection:
 
 
 def ask_to_legacy(method: str, params: Json, version: str, capabilities: Json) -> Json | Rejection:
-    """The request's parameters for a client of `version`, or why it cannot be put to this client."""
+    """The request's parameters for a client of `version`, or why it cannot be put to this client; whether the server
+    speaks 2026-07-28 or a later revision with sessions."""
     lacking = can_ask(method, params, capabilities)
     if lacking is not None:
         return Rejection(
@@ -66,14 +67,17 @@ def ask_to_legacy(method: str, params: Json, version: str, capabilities: Json) -
 
 
 def _elicitation_to_older(params: Json, version: str) -> Json | Rejection:
-    """URL mode, titled and multiple choices are new in 2025-11-25; before, titles had a keyword of their own."""
+    """URL mode, tasks, titled and multiple choices are new in 2025-11-25; before, titles had a keyword of their own.
+    Elicitation itself is new in 2025-06-18."""
     if at_least(version, "2025-11-25"):
         return params
+    if not at_least(version, "2025-06-18"):
+        return Rejection(INTERNAL_ERROR, f"{version} has no elicitation")
     if params.get("mode") == "url":
         return Rejection(INTERNAL_ERROR, f"{version} has no URL elicitation")
     schema = params.get("requestedSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    params = {k: v for k, v in params.items() if k != "mode"}
+    params = {k: v for k, v in params.items() if k not in ("mode", "task")}
     if not isinstance(schema, dict) or not isinstance(properties, dict):
         return params
     older = {}
@@ -97,10 +101,13 @@ def _sampling_to_older(params: Json, version: str, capabilities: Json) -> Json:
     sampling = capabilities.get("sampling")
     if "includeContext" in params and not (isinstance(sampling, dict) and "context" in sampling):
         params = {k: v for k, v in params.items() if k != "includeContext"}
-    messages = params.get("messages")
-    if at_least(version, "2025-11-25") or not isinstance(messages, list):
+    if at_least(version, "2025-11-25"):
         return params
-    return {**params, "messages": [_unwrapped(message) for message in messages]}
+    params = {k: v for k, v in params.items() if k != "task"}
+    messages = params.get("messages")
+    if not isinstance(messages, list):
+        return params
+    return {**params, "messages": [message_to_older(_unwrapped(message), version) for message in messages]}
 
 
 def _unwrapped(message: Any) -> Any:
@@ -126,11 +133,14 @@ def input_required(asks: dict[str, Json], state: str) -> Json:
     return {"resultType": "input_required", "inputRequests": asks, "requestState": state}
 
 
-def url_asks(data: Any) -> list[Json]:
-    """What -32042 (2025-11-25 client/elicitation, URL Elicitation Required) wants shown, as elicitation parameters."""
+def url_asks(data: Any) -> dict[str, Json]:
+    """What -32042 (2025-11-25 client/elicitation, URL Elicitation Required) wants shown, as elicitation parameters, by
+    what makes it the same visit: its `elicitationId`, or the address where it has none."""
     elicitations = data.get("elicitations") if isinstance(data, dict) else None
-    return [
-        {"mode": "url", **{k: one[k] for k in ("message", "url") if k in one}}
-        for one in (elicitations if isinstance(elicitations, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("url"), str)
-    ]
+    asks: dict[str, Json] = {}
+    for one in elicitations if isinstance(elicitations, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("url"), str):
+            known = one.get("elicitationId")
+            params = {"mode": "url", **{k: one[k] for k in ("message", "url") if k in one}}
+            asks.setdefault(known if isinstance(known, str) else one["url"], params)
+    return asks

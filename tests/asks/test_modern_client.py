@@ -444,16 +444,6 @@ async def test_a_user_who_does_not_go_there_gets_an_error_that_modern_clients_kn
     assert len(door.legacy.calls("tools/call")) == 1
 
 
-async def test_an_upstream_that_is_never_content_is_asked_no_more_than_ten_times(door: Door) -> None:
-    door.legacy.on["tools/call"] = REFUSAL
-    client = Modern(door.front("legacy"))
-    answer = await client.call()
-    while "result" in answer.final:
-        answer = await client.answer_all(answer, {"action": "accept"})
-    assert answer.code != -32042
-    assert len(door.legacy.calls("tools/call")) <= 10
-
-
 @pytest.mark.parametrize("declared", [{}, {"elicitation": {"form": {}}}])
 async def test_a_client_that_opens_no_addresses_is_told_what_it_lacks(door: Door, declared: Json) -> None:
     door.legacy.on["tools/call"] = REFUSAL

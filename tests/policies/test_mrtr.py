@@ -15,7 +15,7 @@ from policies.translation.mrtr import Needs
 Json = dict[str, Any]
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
-V11, V06, V03 = "2025-11-25", "2025-06-18", "2025-03-26"
+V11, V06, V03, V24 = "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
 EVERYTHING: Json = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
@@ -103,6 +103,7 @@ def said(*content: Any) -> Json:
 
 
 TEXT, IMAGE = {"type": "text", "text": "x"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}
 TOOL_USE = {"type": "tool_use", "id": "1", "name": "t", "input": {}}
 
 TO_LEGACY: list[tuple[str, str, Json, str, Json]] = [
@@ -132,6 +133,16 @@ TO_LEGACY: list[tuple[str, str, Json, str, Json]] = [
         {},
     ),
     ("content was no array before", SAMPLE, said([TEXT], IMAGE), V06, said(TEXT, IMAGE)),
+    ("tasks are new after 2025-06-18", ELICIT, {"task": {"ttl": 1}, **form(PLAIN)}, V06, form(PLAIN)),
+    ("for sampling too", SAMPLE, {"task": {"ttl": 1}, **said(TEXT)}, V06, said(TEXT)),
+    ("2025-03-26 has audio", SAMPLE, said(AUDIO, [AUDIO]), V03, said(AUDIO, AUDIO)),
+    (
+        "2024-11-05 has none",
+        SAMPLE,
+        said(TEXT, [AUDIO]),
+        V24,
+        said(TEXT, {"type": "text", "text": "[audio, audio/wav]"}),
+    ),
     ("in 2025-03-26 neither", SAMPLE, said([TEXT]), V03, said(TEXT)),
     ("several blocks stay what they are", SAMPLE, said([TEXT, IMAGE]), V06, {}),
     ("no block stays what it is", SAMPLE, said([]), V06, {}),
@@ -177,6 +188,7 @@ CANNOT: list[tuple[str, str, Json, str, Json, Json | None]] = [
     ("an address before 2025-11-25", ELICIT, URL, V06, EVERYTHING, None),
     ("many choices before 2025-11-25", ELICIT, form({"m": MANY}), V06, EVERYTHING, None),
     ("many titled choices before 2025-11-25", ELICIT, form({"a": PLAIN["n"], "m": MANY_TITLED}), V06, EVERYTHING, None),
+    ("a form before 2025-06-18", ELICIT, form(PLAIN), V03, EVERYTHING, None),
     ("a form of one who declares nothing", ELICIT, form({}), V11, {}, {"elicitation": {}}),
     ("an address of one who shows forms", ELICIT, URL, V11, {"elicitation": {}}, {"elicitation": {"url": {}}}),
     ("sampling of one who declares none", SAMPLE, said(TEXT), V11, {"roots": {}}, {"sampling": {}}),
@@ -264,24 +276,30 @@ def test_the_result_says_what_it_is() -> None:
     }
 
 
-ELICITATIONS: list[tuple[str, Any, list[Json]]] = [
-    ("one", {"elicitations": [URL | {"elicitationId": "e"}]}, [URL]),
-    ("several, and what else is said", {"elicitations": [URL, URL | {"x": 1}], "y": 2}, [URL, URL]),
+ELICITATIONS: list[tuple[str, Any, dict[str, Json]]] = [
+    ("one", {"elicitations": [URL | {"elicitationId": "e"}]}, {"e": URL}),
+    (
+        "several, and what else is said",
+        {"elicitations": [URL | {"elicitationId": "e"}, URL | {"elicitationId": "f", "x": 1}], "y": 2},
+        {"e": URL, "f": URL},
+    ),
+    ("the same one twice", {"elicitations": [URL | {"elicitationId": "e"}] * 2}, {"e": URL}),
+    ("the same address twice", {"elicitations": [URL, URL | {"elicitationId": 5}]}, {URL["url"]: URL}),
     (
         "one without a mode",
         {"elicitations": [{"url": "u", "message": "m"}]},
-        [{"mode": "url", "url": "u", "message": "m"}],
+        {"u": {"mode": "url", "url": "u", "message": "m"}},
     ),
-    ("one without a message", {"elicitations": [{"url": "u"}]}, [{"mode": "url", "url": "u"}]),
-    ("one without an address", {"elicitations": [{"message": "m"}]}, []),
-    ("an address that is none", {"elicitations": [{"url": 5}]}, []),
-    ("an entry that is none", {"elicitations": ["u", None]}, []),
-    ("no list", {"elicitations": {"url": "u"}}, []),
-    ("no object", "elicitations", []),
-    ("nothing", None, []),
+    ("one without a message", {"elicitations": [{"url": "u"}]}, {"u": {"mode": "url", "url": "u"}}),
+    ("one without an address", {"elicitations": [{"message": "m"}]}, {}),
+    ("an address that is none", {"elicitations": [{"url": 5}]}, {}),
+    ("an entry that is none", {"elicitations": ["u", None]}, {}),
+    ("no list", {"elicitations": {"url": "u"}}, {}),
+    ("no object", "elicitations", {}),
+    ("nothing", None, {}),
 ]
 
 
 @pytest.mark.parametrize(("data", "asks"), [row[1:] for row in ELICITATIONS], ids=[row[0] for row in ELICITATIONS])
-def test_the_addresses_that_an_error_of_2025_11_25_names(data: Any, asks: list[Json]) -> None:
+def test_the_addresses_that_an_error_of_2025_11_25_names(data: Any, asks: dict[str, Json]) -> None:
     assert mrtr.url_asks(data) == asks
