@@ -22,7 +22,7 @@ from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.matrix.machinery import NODE, SDK1
 from tests.raw_front import Front
-from tests.scrape import scrape, value
+from tests.scrape import gauges
 from tests.scripted import Json
 
 T = TypeVar("T")
@@ -196,9 +196,8 @@ class House:
     async def nothing_left(self) -> None:
         """Waits until no call is under way or parked in the gateway, and none goes on in a server that lives."""
         await self.witness.when(lambda: not self.witness.running())
-        gauges = ("mcp_front_door_calls_parked", "mcp_front_door_requests_in_flight")
         async with asyncio.timeout(DEADLINE_S):
-            while sum(value(samples, gauge) for samples in [await scrape(self.gateway)] for gauge in gauges):
+            while any(await gauges(self.gateway, "mcp_front_door_calls_parked", "mcp_front_door_requests_in_flight")):
                 pass
 
 

@@ -104,6 +104,7 @@ async def serve_http(name: str, app: Any) -> None:
     import uvicorn  # noqa: PLC0415 - a stdio server needs none
 
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does that for listeners of its own alone
     await test.join(name, f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
     await uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)).serve(sockets=[listener])
 
