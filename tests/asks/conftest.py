@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.asks.real_peers import House, house
+from tests.asks.real_peers import House, Sessions, house
 from tests.door import share_one_loop
 
 
@@ -31,3 +31,12 @@ def label(request: pytest.FixtureRequest) -> str:
     """What the test's call is known by in the servers."""
     name: str = request.node.name
     return name
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sessions(shared_house: House) -> AsyncIterator[Sessions]:
+    """A raw legacy client's sessions, which end with their children in the end."""
+    opened = Sessions(shared_house)
+    yield opened
+    for session in opened.by_route.values():
+        assert (await session.delete()).status == 200

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tests.asks.talk import ELICIT, ROOTS, SAMPLE
+from tests.asks.talk import ELICIT, EVERYTHING, ROOTS, SAMPLE
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.matrix.machinery import NODE, SDK1
-from tests.raw_front import Front
+from tests.raw_front import Front, Session
 from tests.scrape import gauges
 from tests.scripted import Json
 
@@ -80,11 +80,10 @@ class Witness:
         for writer in self._writers:
             writer.close()
 
-    @property
-    def env(self) -> dict[str, str]:
-        """What a server needs in its environment to find the witness."""
+    def env(self, of: str = "") -> dict[str, str]:
+        """What a server needs in its environment to find the witness, and to be known as one `of` a gateway."""
         assert self._server is not None
-        return {"WITNESS_PORT": str(self._server.sockets[0].getsockname()[1])}
+        return {"WITNESS_PORT": str(self._server.sockets[0].getsockname()[1]), "WITNESS_OF": of}
 
     async def when(self, found: Callable[[], T]) -> T:
         """Waits until `found` gives something true."""
@@ -112,10 +111,14 @@ class Witness:
         pid: int = line["by_pid"]
         return pid
 
-    def running(self) -> set[str]:
-        """The calls that have begun in a process that lives, and not ended."""
+    def running(self, prefix: str = "") -> set[str]:
+        """The calls that have begun in a process that lives, and not ended; with labels that begin so."""
         begun = {line["began"] for line in self.said if "began" in line and line["by_pid"] in self.live}
-        return begun - {line["ended"] for line in self.said if "ended" in line}
+        return {label for label in begun if label.startswith(prefix)} - {line.get("ended") for line in self.said}
+
+    def children(self, of: str) -> set[int]:
+        """The processes of a gateway that live."""
+        return {pid for pid, first in self.live.items() if first["of"] == of}
 
     async def gone(self, pid: int) -> None:
         await self.when(lambda: pid not in self.live)
@@ -145,7 +148,7 @@ async def process(command: Sequence[str], witness: Witness) -> AsyncIterator[str
     """Runs a server by address; its URL. Killed with its group in the end."""
     assert Path(command[0]).exists(), f"{command[0]} is missing: run 'make environments'"
     server = await asyncio.create_subprocess_exec(
-        *command, "http", stdin=asyncio.subprocess.DEVNULL, env={**os.environ, **witness.env}, start_new_session=True
+        *command, "http", stdin=asyncio.subprocess.DEVNULL, env={**os.environ, **witness.env()}, start_new_session=True
     )
     try:
         url: str = (await witness.told(pid=server.pid))["url"]
@@ -156,26 +159,28 @@ async def process(command: Sequence[str], witness: Witness) -> AsyncIterator[str
         await server.wait()
 
 
-def child(name: str, witness: Witness, **more: Any) -> Json:
+def child(name: str, witness: Witness, of: str = "", **more: Any) -> Json:
     """The configuration of an upstream that is run as the gateway's child."""
     command, *arguments = COMMANDS[name]
-    return {"command": command, "args": [*arguments, "stdio"], "env": witness.env, **more}
+    return {"command": command, "args": [*arguments, "stdio"], "env": witness.env(of), **more}
 
 
-LEGACY = ["py1", "py2", "ts1", "py1-stdio", "py2-stdio", "ts1-stdio"]
+CHILDREN = ["py1-stdio", "py2-stdio", "ts1-stdio"]
+"""Routes to children that speak sessions, each of which has one of its own."""
+LEGACY = ["py1", "py2", "ts1", *CHILDREN]
 """Routes to servers that are spoken to in sessions."""
 MODERN = ["py2-modern", "py2-modern-stdio"]
 """Routes to servers that are spoken to as of 2026-07-28."""
 
 
-def behind(urls: dict[str, str], witness: Witness) -> dict[str, Json]:
+def behind(urls: dict[str, str], witness: Witness, of: str = "") -> dict[str, Json]:
     """The upstreams of a gateway before servers at these addresses, and before the same as its children."""
     session = {"era": "legacy", "scope": "session"}
     return {
         **{name: {"url": url, "era": "legacy"} for name, url in urls.items()},
-        **{f"{name}-stdio": child(name, witness, **session) for name in COMMANDS},
+        **{f"{name}-stdio": child(name, witness, of, **session) for name in COMMANDS},
         "py2-modern": {"url": urls["py2"], "era": "modern"},
-        "py2-modern-stdio": child("py2", witness, era="modern"),
+        "py2-modern-stdio": child("py2", witness, of, era="modern"),
     }
 
 
@@ -207,6 +212,19 @@ async def servers(witness: Witness) -> AsyncIterator[dict[str, str]]:
     async with contextlib.AsyncExitStack() as stack:
         opened = [stack.enter_async_context(process(command, witness)) for command in COMMANDS.values()]
         yield dict(zip(COMMANDS, await asyncio.gather(*opened), strict=True))
+
+
+class Sessions:
+    """A raw legacy client's session at each route, opened once."""
+
+    def __init__(self, at: House) -> None:
+        self._at = at
+        self.by_route: dict[str, Session] = {}
+
+    async def at(self, route: str) -> Session:
+        if route not in self.by_route:
+            self.by_route[route] = await self._at.front(route).initialize(capabilities=EVERYTHING)
+        return self.by_route[route]
 
 
 ADMIN: Json = {"admin": "127.0.0.1:0"}

@@ -10,13 +10,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.asks.real_peers import (
+    CHILDREN,
     COMMANDS,
     GOOD,
     HERE,
@@ -26,12 +26,13 @@ from tests.asks.real_peers import (
     REFUSED,
     SAY,
     House,
+    Sessions,
     asks,
     heard,
     is_in,
     kind_of,
 )
-from tests.asks.talk import EVERYTHING, next_ask
+from tests.asks.talk import next_ask
 from tests.matrix.machinery import DRIVER_DEADLINE_S, NODE, SDK1
 from tests.raw_front import Open, Session
 from tests.scripted import Json
@@ -55,7 +56,7 @@ async def run(at: House, client: str, peer: str) -> dict[str, Json]:
     """What came of each row of the table, from one run of an official client."""
     where: Any = at.url(peer)
     if peer not in MODERN:
-        command = [*(f"{name}={value}" for name, value in at.witness.env.items()), *COMMANDS["py2"], "stdio"]
+        command = [*(f"{name}={value}" for name, value in at.witness.env().items()), *COMMANDS["py2"], "stdio"]
         where = [sys.executable, "-m", "gateway", "stdio", "--era", "modern", "--", "env", *command]
     calls = [{"params": params_of(f"{client} {peer} {name}", name), "answers": ANSWERS[name]} for name in ANSWERS]
     started = await asyncio.create_subprocess_exec(
@@ -105,30 +106,8 @@ async def test_a_modern_server_hears_what_an_official_legacy_client_answers(
 
 # what no official client would do
 
-CHILDREN = ["py1-stdio", "py2-stdio", "ts1-stdio"]
 every_route = pytest.mark.parametrize("route", [*MODERN, *CHILDREN])
 every_kind = pytest.mark.parametrize("kind", METHOD)
-
-
-class Sessions:
-    """A raw legacy client's session at each route, opened once."""
-
-    def __init__(self, at: House) -> None:
-        self._at = at
-        self._by_route: dict[str, Session] = {}
-
-    async def at(self, route: str) -> Session:
-        if route not in self._by_route:
-            self._by_route[route] = await self._at.front(route).initialize(capabilities=EVERYTHING)
-        return self._by_route[route]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def sessions(shared_house: House) -> AsyncIterator[Sessions]:
-    opened = Sessions(shared_house)
-    yield opened
-    for session in opened._by_route.values():
-        assert (await session.delete()).status == 200
 
 
 async def asked(opened: Open, count: int) -> dict[str, Json]:

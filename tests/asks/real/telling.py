@@ -4,8 +4,8 @@
 what it heard, and where it holds, waits for the test's order first. Knows no SDK; runs on the standard library alone,
 in every Python environment.
 
-To the test, a JSON line each: {"pid", "name", "url"} first; {"began": label}, {"heard": kind, "by": label}, {"ended":
-label, "how": "answered" | "cancelled" | "failed"}. From the test: {"label", "order": "go on" | "give up"}.
+To the test, a JSON line each: {"pid", "name", "url", "of"} first; {"began": label}, {"heard": kind, "by": label},
+{"ended": label, "how": "answered" | "cancelled" | "failed"}. From the test: {"label", "order": "go on" | "give up"}.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Test:
     async def join(self, name: str, url: str | None = None) -> None:
         reader, self._writer = await asyncio.open_connection("127.0.0.1", int(os.environ["WITNESS_PORT"]))
         self._listening = asyncio.create_task(self._listen(reader))
-        self.tell(pid=os.getpid(), name=name, url=url)
+        self.tell(pid=os.getpid(), name=name, url=url, of=os.environ.get("WITNESS_OF"))
 
     def tell(self, **what: object) -> None:
         assert self._writer is not None

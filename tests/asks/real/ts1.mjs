@@ -23,6 +23,7 @@ const ASKS = {
 };
 
 const test = connect(Number(process.env.WITNESS_PORT), "127.0.0.1");
+const of = process.env.WITNESS_OF;
 const tell = (what) => test.write(`${JSON.stringify(what)}\n`);
 const orders = new Map();
 
@@ -99,12 +100,12 @@ async function serve(request, response) {
 }
 
 if (process.argv[2] === "stdio") {
-  tell({ pid: process.pid, name: "ts1", url: null });
+  tell({ pid: process.pid, name: "ts1", url: null, of });
   process.stdin.on("end", () => process.exit(0)); // the SDK's transport does not notice
   await build().connect(new StdioServerTransport());
 } else {
   const http = createServer(serve);
   http.listen(0, "127.0.0.1", () =>
-    tell({ pid: process.pid, name: "ts1", url: `http://127.0.0.1:${http.address().port}/mcp` }),
+    tell({ pid: process.pid, name: "ts1", url: `http://127.0.0.1:${http.address().port}/mcp`, of }),
   );
 }
