@@ -83,7 +83,7 @@ async def runs(shared_house: House) -> dict[tuple[str, str], dict[str, Json]]:
     return found
 
 
-@pytest.mark.field("F1", "AB10")
+@pytest.mark.field("F1")
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("name", ANSWERS)

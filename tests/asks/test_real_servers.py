@@ -5,7 +5,9 @@ no form for an error: a client that has one to tell does not come back, and its 
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -16,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.asks.real_peers import (
     ADMIN,
+    COMMANDS,
     GOOD,
     LEGACY,
     METHOD,
@@ -30,10 +33,11 @@ from tests.asks.real_peers import (
     is_in,
     kind_of,
 )
-from tests.asks.talk import FOREIGN_STATE, Modern, entries
+from tests.asks.talk import EVERYTHING, FOREIGN_STATE, Modern, entries
 from tests.gateway_process import running
 from tests.raw_front import Answer
 from tests.scripted import Json
+from tests.stdio.host import launched
 
 every_server = pytest.mark.parametrize("server", LEGACY)
 every_kind = pytest.mark.parametrize("kind", METHOD)
@@ -68,7 +72,7 @@ def official(url: str, answers: Json) -> Client:
     )
 
 
-@pytest.mark.field("F1", "AB10")
+@pytest.mark.field("F1")
 @every_server
 @pytest.mark.parametrize("action", OUTCOMES)
 async def test_the_server_hears_what_the_official_client_answers(
@@ -202,3 +206,41 @@ async def test_an_error_of_the_official_client_fails_its_call_and_the_server_is_
     cells += [(server, "form") for server in IMPATIENT if server not in by_address]  # a process each
     await asyncio.gather(*(fails(*cell) for cell in cells))
     await impatient.nothing_left()
+
+
+# through the gateway's own standard input and output
+
+
+@pytest.mark.parametrize("server", ["py1", "ts1"])
+async def test_a_child_asks_the_modern_host_that_launched_the_gateway(
+    shared_house: House, label: str, tmp_path: Path, server: str
+) -> None:
+    """Every answer, each by itself; then each of them twice, and late."""
+    witness, numbers = shared_house.witness, itertools.count(1)
+    env = [f"{name}={value}" for name, value in witness.env(label).items()]
+    async with launched(tmp_path, "--era", "legacy", "--", "env", *env, *COMMANDS[server], "stdio") as host:
+
+        async def call(params: Json, asked: Json | None = None, answers: Json | None = None) -> Json:
+            retry = {} if asked is None else {"inputResponses": answers, "requestState": asked["requestState"]}
+            return await host.modern("tools/call", params | retry, next(numbers), capabilities=EVERYTHING)
+
+        for action, answers in OUTCOMES.items():
+            params = asks(f"{label} {action}", *answers, together=True)
+            answer = await call(params)
+            while (asked := answer["result"])["resultType"] == "input_required":
+                key, entry = next(iter(asked["inputRequests"].items()))
+                retry = (params, asked, {key: answers[kind_of(entry)]})
+                answer = await call(*retry)
+                assert (await call(*retry))["error"]["code"] == FOREIGN_STATE
+            assert is_in([{"result": one} for one in answers.values()], heard(answer))
+            assert len(witness.lines(by=f"{label} {action}")) == len(answers)
+
+        params = asks(f"{label} late", "form", "roots")
+        asked = (await call(params))["result"]
+        witness.order(f"{label} late", "give up")
+        await witness.told(heard="form", by=f"{label} late")
+        asked = (await call(params, asked, answers_to(asked["inputRequests"])))["result"]
+        answer = await call(params, asked, answers_to(asked["inputRequests"]))
+        assert is_in([{"gave": "up"}, {"result": GOOD["roots"]}], heard(answer))
+        assert await host.end() == []
+    await witness.when(lambda: not witness.children(label))
