@@ -86,6 +86,11 @@ class Gateway:
             "Calls and streams of sessions that run or can be resumed.",
             lambda: len(self.service.exchanges),
         )
+        metrics.gauges["mcp_front_door_calls_parked"] = (
+            "Calls that wait until their client of 2026-07-28 comes back with its answers.",
+            lambda: len(self.service.parking),
+        )
+        metrics.gauges["mcp_front_door_tasks"] = ("Tasks of the event loop.", lambda: len(asyncio.all_tasks()))
 
     async def start(self) -> tuple[str, str | None]:
         """Listens, and starts to find out about the upstreams. Returns the public base URL, and that of the admin

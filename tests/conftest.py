@@ -1,10 +1,15 @@
-"""What every test folder shares: the list of field-report marks, for the test that compares it with the register."""
+"""What every test folder shares: the gateway of `tests/door.py`, and the list of field-report marks, for the test that
+compares it with the register."""
 
 import json
 import signal
 from pathlib import Path
 
 import pytest
+
+from tests.door import door, shared_door
+
+__all__ = ["door", "shared_door"]
 
 
 def pytest_configure() -> None:

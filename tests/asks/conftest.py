@@ -1,41 +1,42 @@
-"""Fixtures of the tests of asks: one gateway before one scripted upstream of each era, shared by all of them.
-
-All run on one event loop, so that the peers can outlive a test; whatever a test scripts is forgotten after it. A test
-that needs bounds, expiry or an upstream of its own starts a gateway of its own.
-"""
+"""The tests of asks run on one event loop, which their peers share; the real servers are started once."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from tests.asks.talk import Door
-from tests.gateway_process import running
-from tests.peers import LegacyUpstream, ModernUpstream
+from tests.asks.real_peers import House, Sessions, house
+from tests.door import share_one_loop
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "asks":
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    share_one_loop(items, "asks")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_door() -> AsyncIterator[Door]:
-    async with (
-        LegacyUpstream(get_stream=True) as legacy,
-        ModernUpstream() as modern,
-        running({"legacy": legacy, "modern": modern}) as gateway,
-    ):
-        yield Door(gateway, legacy, modern)
+async def shared_house() -> AsyncIterator[House]:
+    async with house() as opened:
+        yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def door(shared_door: Door) -> AsyncIterator[Door]:
-    """The shared gateway, its upstreams without a script and with empty records."""
-    for upstream in (shared_door.legacy, shared_door.modern):
-        upstream.reset()
-    yield shared_door
-    for upstream in (shared_door.legacy, shared_door.modern):
-        upstream.check()
-    assert shared_door.gateway.process.returncode is None, shared_door.gateway.stderr()[-4000:]
+async def at(shared_house: House) -> AsyncIterator[House]:
+    """The gateway before the real servers; after the test nothing of it may be left in any of them."""
+    yield shared_house
+    await shared_house.nothing_left()
+
+
+@pytest.fixture
+def label(request: pytest.FixtureRequest) -> str:
+    """What the test's call is known by in the servers."""
+    name: str = request.node.name
+    return name
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sessions(shared_house: House) -> AsyncIterator[Sessions]:
+    """A raw legacy client's sessions, which end with their children in the end."""
+    opened = Sessions(shared_house)
+    yield opened
+    for session in opened.by_route.values():
+        assert (await session.delete()).status == 200

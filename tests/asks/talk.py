@@ -1,11 +1,8 @@
 """What the tests of asks say and hear: the asks themselves, tools that ask, and a modern client's retries."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
-from tests.gateway_process import GatewayProcess
-from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Answer, Front, Open
 from tests.scripted import Call, Json
 
@@ -21,19 +18,6 @@ TOOL: Json = {"name": "t", "arguments": {"a": 1}}
 FOREIGN_STATE = -32602
 
 Tool = Callable[[Call], Awaitable[Json | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """A gateway before a legacy upstream at `/legacy` and a modern one at `/modern`."""
-
-    gateway: GatewayProcess
-    legacy: LegacyUpstream
-    modern: ModernUpstream
-
-    def front(self, era: str) -> Front:
-        """The clients of the route to the upstream of this era."""
-        return self.gateway.front(f"/{era}")
 
 
 def heard(*answers: Json) -> Json:

@@ -20,9 +20,9 @@ from tests.asks.talk import (
     SAMPLE,
     TOOL,
     URL,
-    Door,
     next_ask,
 )
+from tests.door import Door
 from tests.raw_front import Open, Session
 from tests.scripted import Call, Json
 

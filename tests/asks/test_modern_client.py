@@ -20,13 +20,13 @@ from tests.asks.talk import (
     SAMPLE,
     TOOL,
     URL,
-    Door,
     Modern,
     asking,
     entries,
     heard,
     only,
 )
+from tests.door import Door
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream
 from tests.scripted import Call, Err, Json

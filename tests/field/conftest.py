@@ -1,58 +1,9 @@
-"""Fixtures of the field-report tests: one gateway before one scripted upstream of each era, shared by all of them.
-
-All of these tests run on one event loop, so that the peers can outlive a test. Whatever a test scripts is forgotten
-after it; a test that needs an upstream of its own (eras, versions, capabilities) starts a gateway of its own.
-"""
-
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+"""The field-report tests run on one event loop, which their peers share."""
 
 import pytest
-import pytest_asyncio
 
-from tests.gateway_process import GatewayProcess, running
-from tests.peers import LegacyUpstream, ModernUpstream
-from tests.raw_front import Front
+from tests.door import share_one_loop
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "field":
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """A gateway before a legacy upstream at `/legacy` and a modern one at `/modern`."""
-
-    gateway: GatewayProcess
-    legacy: LegacyUpstream
-    modern: ModernUpstream
-
-    def front(self, era: str) -> Front:
-        """The clients of the route to the upstream of this era."""
-        return self.gateway.front(f"/{era}")
-
-    def upstream(self, era: str) -> LegacyUpstream | ModernUpstream:
-        return self.legacy if era == "legacy" else self.modern
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_door() -> AsyncIterator[Door]:
-    async with (
-        LegacyUpstream(get_stream=True) as legacy,
-        ModernUpstream() as modern,
-        running({"legacy": legacy, "modern": modern}) as gateway,
-    ):
-        yield Door(gateway, legacy, modern)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def door(shared_door: Door) -> AsyncIterator[Door]:
-    """The shared gateway, its upstreams without a script and with empty records."""
-    for upstream in (shared_door.legacy, shared_door.modern):
-        upstream.reset()
-    yield shared_door
-    for upstream in (shared_door.legacy, shared_door.modern):
-        upstream.check()
-    assert shared_door.gateway.process.returncode is None, shared_door.gateway.stderr()[-4000:]
+    share_one_loop(items, "field")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.raw_front import Answer, Front
 
 PAIRS = [(front, upstream) for front in ("modern", "legacy") for upstream in ("modern", "legacy")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import either_upstream
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.peers import LegacyUpstream

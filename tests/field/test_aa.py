@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask, every_pair
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream

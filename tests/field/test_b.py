@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import PAIRS, either_upstream
 from tests.gateway_process import running
 from tests.peers import CAPABILITIES, LegacyUpstream, ModernUpstream

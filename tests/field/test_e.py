@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask_pair, every_pair
 from tests.field.rich_results import RESULTS
 from tests.peers import PREFIX

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Open, Session

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask_pair, either_upstream, every_pair
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream, ModernUpstream, text

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask, either_front, either_upstream
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S

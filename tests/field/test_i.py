@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import either_upstream, every_pair
 from tests.raw_front import Answer, Front
 from tests.scripted import Answer as Script

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask_pair, either_front, either_upstream, every_pair
 from tests.raw_front import Answer, modern_headers, modern_request, request
 from tests.scripted import Call, Json, response

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from tests.door import Door
 from tests.edge.process import connections, resident_bytes, until
-from tests.field.conftest import Door
 from tests.field.pairs import ask, either_upstream, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream

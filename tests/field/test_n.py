@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import every_pair
 from tests.raw_front import Answer
 from tests.scripted import Call, Json, response

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import either_upstream, every_pair
 from tests.gateway_process import running
 from tests.peers import ModernUpstream

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask_pair, every_pair
 from tests.scripted import Call, Json
 

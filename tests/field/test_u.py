@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask_pair, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import PREFIX, LegacyUpstream, ModernUpstream

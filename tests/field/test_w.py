@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import either_upstream, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, text

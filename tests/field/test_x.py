@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import ask, either_front, either_upstream, every_pair
 from tests.gateway_process import running
 from tests.http_wire import chunk

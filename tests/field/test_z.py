@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.field.conftest import Door
+from tests.door import Door
 from tests.field.pairs import PAIRS, ask, ask_pair, every_pair
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream, ModernUpstream
