@@ -13,6 +13,7 @@ from gateway import tls_files
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
+from gateway.front.hosting import Hosting
 from gateway.front.http import HttpServer
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
@@ -25,6 +26,7 @@ from gateway.reload import Reloader
 from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
+from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstreams
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
@@ -56,15 +58,15 @@ class Gateway:
     """One running gateway. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._store = open_store(settings.store)
+        self._state = Shared.over(open_store(settings.store), lambda: self.service.ring)
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
         metrics = Metrics()
         self.service = Service(
             settings,
-            self._store,
+            self._state,
             self._ring(settings),
-            Upstreams(settings, self._store, metrics),
+            Upstreams(settings, self._state, metrics),
             Exchanges(settings.streams.resume_ttl_s),
             self._drain,
             Parking(settings.streams.ask_ttl_s),
@@ -73,6 +75,7 @@ class Gateway:
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._mcp = HttpServer(Mcp(lambda: self.service).handle, bounds, max_head_bytes)
         self._status = HttpServer(Status(lambda: self.service).handle, bounds, max_head_bytes)
+        self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
         metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
             "Sessions at upstreams that callers without one of their own share.",
@@ -80,7 +83,7 @@ class Gateway:
         )
         metrics.gauges["mcp_front_door_store_up"] = (
             "Whether the store answers; always 1 where it is this process's own memory.",
-            lambda: float(self._store.up),
+            lambda: float(self._state.store.up),
         )
         metrics.gauges["mcp_front_door_exchanges_kept"] = (
             "Calls and streams of sessions that run or can be resumed.",
@@ -100,11 +103,12 @@ class Gateway:
         if settings.hosts == "any":
             log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
+        await self._state.mail.start()
         url = await self._listen(settings.listen, self._mcp, tls)
         admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
         with contextlib.suppress(StoreUnavailable):  # which the log has; the store may come later
-            await self._store.ping()
+            await self._state.store.ping()
         return url, admin
 
     async def apply(self, settings: Settings) -> None:
@@ -129,7 +133,8 @@ class Gateway:
         self.service.exchanges.end_streams()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.service.settings.grace_s):
-                while self.service.parking or self.service.exchanges.is_asking():  # noqa: ASYNC110 - once a process
+                # with a store, clients come back to the other replicas, which reach this one
+                while not self._state.store.shared and self._is_asking():  # noqa: ASYNC110 - once a process
                     await asyncio.sleep(LOOK_S)
                 for listener in self._listeners:
                     if listener.server is self._mcp:  # the other one says "draining" to the end
@@ -137,6 +142,8 @@ class Gateway:
                 while not self._mcp.close_idle():  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
                 await self._mcp.shutdown(None)  # aiohttp's own time-out strikes twice, and never where it is 0
+                while self._is_asking() or self._state.feeds:  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_S)
 
     async def stop(self) -> None:
         """Ends what is left and lets go of everything."""
@@ -152,7 +159,11 @@ class Gateway:
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.upstreams.close()
-        await self._store.close()
+        await self._state.close()
+
+    def _is_asking(self) -> bool:
+        """Whether a call here waits for its client."""
+        return bool(self.service.parking) or self.service.exchanges.is_asking()
 
     def _ring(self, settings: Settings) -> KeyRing:
         """The configured keys, or one that dies with this process and with it every session it sealed."""

@@ -31,8 +31,8 @@ MAX_BYTES = 8 << 20
 class Exchange:
     """`read(cursor)` may be called by several at once. Nothing follows the last event, whatever the connector emits."""
 
-    def __init__(self, call: Call) -> None:
-        self.id = secrets.token_hex(8)
+    def __init__(self, call: Call, ident: str = "") -> None:
+        self.id = ident or secrets.token_hex(8)
         self.call = call
         self._events: list[Event] = []
         self._sizes: list[int] = []
@@ -287,6 +287,11 @@ class Exchanges:
         """Cancels and forgets everything of a session."""
         for exchange_id in list(self._by_session.get(session, ())):
             self._drop(exchange_id)
+
+    def end_stream(self, session: str) -> None:
+        """Ends the standalone stream of a session: another has superseded it."""
+        if session in self._standalone:
+            self._drop(self._standalone[session])
 
     def end_streams(self) -> None:
         """Ends the standalone streams: they have no end of their own."""

@@ -46,8 +46,8 @@ def route_key(route: Route) -> str:
     return f"{route.host or '*'}{route.path}"
 
 
-def seal(ring: KeyRing, session: FrontSession, nonce: bytes) -> str:
-    """The token, visible ASCII. Raises `ClientFault` where what the client declares does not fit into one."""
+def pack(session: FrontSession) -> str:
+    """The content of a token as JSON text, for a reader who can trust it unsealed."""
     content = {
         "i": session.id,
         "v": session.version,
@@ -58,7 +58,12 @@ def seal(ring: KeyRing, session: FrontSession, nonce: bytes) -> str:
         "e": session.expires_s,
         "u": {name: [upstream.id, upstream.version] for name, upstream in session.upstreams.items()},
     }
-    raw = dumps(content)  # keeps what pydantic's own writer does not: long numbers, lone surrogates
+    return dumps(content).decode()  # keeps what pydantic's own writer does not: long numbers, lone surrogates
+
+
+def seal(ring: KeyRing, session: FrontSession, nonce: bytes) -> str:
+    """The token, visible ASCII. Raises `ClientFault` where what the client declares does not fit into one."""
+    raw = pack(session).encode()
     token = seal_bytes(ring, "session", session.route, raw, nonce) if len(raw) <= MAX_PAYLOAD_BYTES else None
     if token is None or len(token) > MAX_TOKEN:
         raise ClientFault(
@@ -72,12 +77,15 @@ def seal(ring: KeyRing, session: FrontSession, nonce: bytes) -> str:
 def unseal(ring: KeyRing, route: str, token: str) -> FrontSession | None:
     """The session, or None for anything that is not a token of this gateway for this route."""
     raw = unseal_bytes(ring, "session", route, token)
-    if raw is None:
-        return None
     try:
-        content = _Sealed.model_validate(loads(raw))
+        return unpack(raw, route) if raw is not None else None
     except ValueError:  # as is pydantic's ValidationError
         return None
+
+
+def unpack(raw: str | bytes, route: str) -> FrontSession:
+    """The session that `pack` wrote down. Raises ValueError for anything else."""
+    content = _Sealed.model_validate(loads(raw.encode() if isinstance(raw, str) else raw))
     upstreams = {name: UpstreamSession(*known) for name, known in content.u.items()}
     return FrontSession(content.i, route, content.v, content.n, content.c, content.p, content.t, content.e, upstreams)
 

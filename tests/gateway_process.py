@@ -46,6 +46,10 @@ class GatewayProcess:
     def front(self, path: str = "/mcp") -> Front:
         return Front(self.url + path)
 
+    def check(self) -> None:
+        """It runs."""
+        assert self.process.returncode is None, self.stderr()[-4000:]
+
     def stderr(self) -> str:
         return self.log.read_text()
 

@@ -24,15 +24,15 @@ FLOORS = {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
-            2: "exchange parking",
+            2: "exchange parking stores/mail stores/changes stores/feeds stores/shared",
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "summary front/operation front/service front/reply front/rounds front/subscribing front/drive "
-            "front/batch front/splice front/modern front/legacy front/mcp front/stdio front/pipes front/status "
-            "front/port front/http front/body",
+            4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
+            "front/drive front/batch front/splice front/modern front/legacy front/hosting front/mcp front/stdio "
+            "front/pipes front/status front/port front/http front/body",
             5: "reload app pipe",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
@@ -48,6 +48,7 @@ FLOORS = {
 CATCH_ALL: dict[str, str] = {
     "gateway/front/reply.py": "whatever a handler raises, its client gets an answer and the log an id",
     "gateway/exchange.py": "the root of an exchange's task",
+    "gateway/stores/mail.py": "the root of the task that answers another replica: it gets an answer and the log an id",
     "gateway/reload.py": "the root of the watching task: whatever goes wrong in one reload, the next is tried",
     "gateway/front/stdio.py": "the root of a request's task: whatever goes wrong, the host gets an answer",
 }

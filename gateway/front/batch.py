@@ -5,20 +5,34 @@ Specification: 2025-03-26 basic/transports. The elements run side by side; one t
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from gateway.exchange import Exchange
 from gateway.front import reply
 from gateway.front.drive import refused
+from gateway.front.elsewhere import unpack
 from gateway.front.service import Service
+from gateway.stores.feeds import Feed
 from policies.admission import Acceptance
-from policies.delivery import Addressee, Message, deliver
+from policies.delivery import Addressee, Message, deliver, error
+from policies.errors import Fault
+from policies.exchange import RequestId
 
 _AHEAD = 16
 """Messages that wait for a client that reads slowly; the others stay in their exchanges, which are bounded."""
 
-Started = Message | tuple[Exchange, Addressee]
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """A request that another replica answers."""
+
+    id: RequestId
+    feed: Feed
+
+
+Started = Message | tuple[Exchange, Addressee] | Far
 
 
 async def drive_batch(
@@ -29,9 +43,9 @@ async def drive_batch(
         return reply.accepted()
     out: asyncio.Queue[Message | None] = asyncio.Queue(_AHEAD if accept.sse else 0)
     readers = [asyncio.create_task(_read(service, one, out, accept.sse)) for one in started]
-    for one in started:
-        if not isinstance(one, Message):
-            service.exchanges.watch(one[0])
+    here = [one[0] for one in started if isinstance(one, tuple)]
+    for exchange in here:
+        service.exchanges.watch(exchange)
     try:
         if all(isinstance(one, Message) for one in started) and accept.json:
             return reply.json(_array([one.raw for one in started if isinstance(one, Message)]))
@@ -43,18 +57,25 @@ async def drive_batch(
     finally:
         for reader in readers:
             reader.cancel()
-        for one in started:
-            if not isinstance(one, Message):
-                service.exchanges.unwatch(one[0])
+        for exchange in here:
+            service.exchanges.unwatch(exchange)
 
 
 async def _read(service: Service, one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
     """Puts the element's messages into `out`, and None at its end."""
-    if isinstance(one, Message):
-        await out.put(one)
-        await out.put(None)
-        return
-    exchange, to = one
+    match one:
+        case Message():
+            await out.put(one)
+        case Far():
+            await _follow(one.feed, one.id, out, can_ask)
+        case (exchange, to):
+            await _run(service, exchange, to, out, can_ask)
+    await out.put(None)
+
+
+async def _run(
+    service: Service, exchange: Exchange, to: Addressee, out: "asyncio.Queue[Message | None]", can_ask: bool
+) -> None:
     cursor = 0
     while items := await exchange.read(cursor):
         cursor = items[-1][0]
@@ -64,7 +85,18 @@ async def _read(service: Service, one: Started, out: "asyncio.Queue[Message | No
             message = deliver(event, to)
             if message is not None and (message.last or can_ask):  # as JSON, only the answers are sent
                 await out.put(message)
-    await out.put(None)
+
+
+async def _follow(feed: Feed, ident: RequestId, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
+    try:
+        while items := await feed.read():
+            for message, _ in map(unpack, items):
+                if message.last or can_ask:
+                    await out.put(message)
+    except Fault as fault:
+        await out.put(error(fault.rejection(), ident))
+    finally:
+        feed.leave()
 
 
 async def _stream(

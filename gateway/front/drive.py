@@ -6,18 +6,23 @@ the cancel); a legacy one goes on, and its stream can be resumed.
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TypeVar
 
 from aiohttp import web
 
 from gateway.drain import NOT_ASKED, Draining
 from gateway.exchange import Exchange
 from gateway.front import reply
+from gateway.front.elsewhere import Followed, Source, unpack
 from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
+from gateway.stores.feeds import Feed
 from policies.admission import Acceptance
-from policies.delivery import Addressee, deliver, farewell
+from policies.delivery import Addressee, Message, deliver, farewell
 from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
 from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
+
+T = TypeVar("T")
 
 FIRST_S = 0.05
 """How long a legacy call may take before its stream is opened: most answers come sooner and are plain JSON, and an
@@ -31,14 +36,14 @@ RETRY_MS = 1000
 """What a legacy client is told to wait before it resumes a stream."""
 
 
-async def drive_modern(request: web.BaseRequest, rounds: Rounds, accept: Acceptance) -> web.StreamResponse:
+async def drive_modern(request: web.BaseRequest, rounds: Rounds | Followed, accept: Acceptance) -> web.StreamResponse:
     """Until the last event, until the client is asked for something, or until it goes, which cancels the exchange."""
     service, to = rounds.service, rounds.to
     keep_alive_s = service.settings.streams.keep_alive_s
     stream = reply.Stream(request, keep_alive_s)
 
-    async def read(cursor: int) -> Items:
-        return await _until_drained(service, to, _next(rounds.exchange, cursor, stream, keep_alive_s, accept))
+    async def read(source: Source[T]) -> list[T]:
+        return await _until_drained(service, to, _next(source, stream, keep_alive_s, accept))
 
     try:
         while not rounds.parked and (messages := await rounds.step(read)) is not None:
@@ -95,6 +100,26 @@ async def drive_standalone(
         service.exchanges.unwatch(exchange, abandon=True)
 
 
+async def drive_feed(
+    service: Service, request: web.BaseRequest, feed: Feed, accept: Acceptance | None = None
+) -> web.StreamResponse:
+    """What another replica writes for this client: a stream, or the answer to a POST (`accept`), which is plain JSON
+    where it comes first or nothing else can be read."""
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    try:
+        if accept is None:
+            await stream.open()
+        while items := await _next(feed.read, stream, FIRST_S, accept or Acceptance(json=False, sse=True)):
+            for message, event_id in map(unpack, items):
+                if message.last and stream.response is None and accept is not None and accept.json:
+                    return reply.final(message, in_session=True)
+                if accept is None or accept.sse:
+                    await stream.message(message, event_id)
+        return await stream.end() if accept is None or accept.sse else reply.accepted()
+    finally:
+        feed.leave()
+
+
 async def resume(
     service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, cursor: int
 ) -> web.StreamResponse:
@@ -117,20 +142,28 @@ def refused(service: Service, exchange: Exchange, event: Event, *, can_ask: bool
     return True
 
 
+def said(service: Service, exchange: Exchange, to: Addressee, items: Items) -> list[tuple[Message, str]]:
+    """What a client is sent of these events, each message with the id at which its stream can be resumed."""
+    found = []
+    for cursor, event in items:
+        message = None if refused(service, exchange, event) else deliver(event, to)
+        # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
+        if message is not None and not (message.last and to.id is None):
+            found.append((message, f"{exchange.id}.{cursor}"))
+    return found
+
+
 async def _write(
     service: Service, exchange: Exchange, to: Addressee, stream: reply.Stream, after: int
 ) -> web.StreamResponse:
-    """Everything after the cursor, each event with the id at which it can be resumed."""
-    cursor = after
     await stream.open()
+    cursor = after
     if cursor == 0 and _primes(to.dialect):
         await stream.event(b"", f"{exchange.id}.0", RETRY_MS)
     while items := await stream.waiting(exchange.read(cursor)):
-        for cursor, event in items:
-            message = None if refused(service, exchange, event) else deliver(event, to)
-            # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
-            if message is not None and not (message.last and to.id is None):
-                await stream.message(message, f"{exchange.id}.{cursor}")
+        cursor = items[-1][0]
+        for message, event_id in said(service, exchange, to, items):
+            await stream.message(message, event_id)
     return await stream.end()
 
 
@@ -160,22 +193,20 @@ async def _within(seconds: float, exchange: Exchange) -> Items:
         return []
 
 
-async def _until_drained(service: Service, to: Addressee, work: Awaitable[Items]) -> Items:
+async def _until_drained(service: Service, to: Addressee, work: Awaitable[T]) -> T:
     """A call goes on while the gateway shuts down; a listen stream, which has no end of its own, does not."""
     return await (service.drain.unless_begun(work) if to.method == LISTEN else work)
 
 
-async def _next(
-    exchange: Exchange, cursor: int, stream: reply.Stream, open_after_s: float, accept: Acceptance
-) -> Items:
+async def _next(source: Source[T], stream: reply.Stream, open_after_s: float, accept: Acceptance) -> list[T]:
     """The next events. A stream that may be opened is, after `open_after_s` without one."""
     if stream.response is None and accept.sse:
         try:
             async with asyncio.timeout(open_after_s):
-                return await exchange.read(cursor)
+                return await source()
         except TimeoutError:
             await stream.open()
-    return await stream.waiting(exchange.read(cursor))
+    return await stream.waiting(source())
 
 
 def _primes(dialect: Dialect) -> bool:

@@ -11,11 +11,14 @@ from dataclasses import replace
 from aiohttp import web
 
 from gateway.exchange import Exchange
-from gateway.front import operation, reply
-from gateway.front.batch import drive_batch
-from gateway.front.drive import drive_legacy, drive_standalone, resume
+from gateway.front import elsewhere, operation, reply
+from gateway.front.batch import Far, Started, drive_batch
+from gateway.front.drive import drive_feed, drive_legacy, drive_standalone, resume
 from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
+from gateway.stores.base import StoreUnavailable
+from gateway.stores.changes import LEVEL, STREAM
+from gateway.stores.feeds import Feed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
@@ -90,28 +93,49 @@ async def take(
 ) -> None:
     """A notification, or the client's answer to an ask: handed on once, and dropped quietly where nobody waits."""
     if isinstance(message, jsonrpc.Response):
-        exchange_id, _, key = str(message.id).partition(".")
-        exchange = service.exchanges.find(owner.id, exchange_id)
-        if exchange is not None:
-            exchange.reply(Reply(key, message.result, message.error))
-        return
+        return await _answered(service, owner, message)
     if message.method == CANCELLED:
         request_id = message.params.get("requestId")
-        if isinstance(request_id, str | int):
-            service.exchanges.cancel(owner.id, request_id)
-        return
+        if isinstance(request_id, str | int) and not service.exchanges.cancel(owner.id, request_id):
+            await service.state.mail.tell_all("cancel", jsonrpc.dumps([owner.id, request_id]))
+        return None
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
     call = call_of(service, request, upstream, owner, message.method, message.params)
     try:
         connector = await upstream.connector("legacy", call.forwarded)
         if isinstance(connector, LegacyConnector):
+            replica = await _replica_of(service, upstream, owner)
+            if replica is not None:
+                return await elsewhere.take(service, replica, head.route, owner, message.method, message.params)
             call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
             await connector.notify(call, owner)
     except SessionGone:
         await service.end_session(owner)
         raise
     except Fault:
-        return  # a notification has no answer, and the next request will say what is wrong
+        pass  # a notification has no answer, and the next request will say what is wrong
+    return None
+
+
+async def _answered(service: Service, owner: FrontSession, message: jsonrpc.Response) -> None:
+    """Hands a client's answer to the exchange that asked, wherever that runs."""
+    exchange_id, _, key = str(message.id).partition(".")
+    answer = Reply(key, message.result, message.error)
+    replica = service.state.mail.elsewhere(exchange_id)
+    if replica is not None:
+        return await elsewhere.reply(service, replica, owner, exchange_id, answer)
+    exchange = service.exchanges.find(owner.id, exchange_id)
+    if exchange is not None:
+        exchange.reply(answer)
+    return None
+
+
+async def _replica_of(service: Service, upstream: Upstream, owner: FrontSession) -> str | None:
+    """The other replica that has the process of this session's upstream, where that is a command."""
+    if upstream.http is not None:
+        return None
+    session = await upstream.legacy.sessions.find(owner)
+    return service.state.mail.elsewhere(session.id or "") if session is not None else None
 
 
 async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -122,6 +146,9 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     last = request.headers.get(HEADER_LAST_EVENT)
     if last is not None:
         return await _resume(service, request, owner, last)
+    replica = await _replica_of(service, service.upstream_for(head.route, LISTEN, None), owner)
+    if replica is not None:
+        return await drive_feed(service, request, await elsewhere.serve(service, replica, head.route, owner, None))
     exchange, to = await standalone(service, request, head, owner)
     return await drive_standalone(service, request, exchange, to)
 
@@ -130,12 +157,28 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
     """The stream of a session that no request opened, started."""
     upstream = service.upstream_for(head.route, LISTEN, None)
     async with service.locks.of(owner.id):  # a subscription made meanwhile is in this filter, or changes it
-        params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner))}
-        exchange = Exchange(call_of(service, request, upstream, owner, LISTEN, params))
+        params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner.id))}
+        exchange = service.exchange(call_of(service, request, upstream, owner, LISTEN, params))
         to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
+        await _announce(service, owner, exchange)
     exchange.start(upstream.leg)
     return exchange, to
+
+
+async def _announce(service: Service, owner: FrontSession, stream: Exchange) -> None:
+    """Tells the other replicas where the session's standalone stream is now; one that is read at another ends."""
+    state = service.state
+    if not state.store.shared:
+        return
+    try:
+        before = (await state.changes.of(owner.id)).get(STREAM, b"").decode()
+        await state.changes.put(owner.id, STREAM, stream.id.encode(), service.settings.sessions.ttl_s)
+        replica = state.mail.elsewhere(before)
+        if replica is not None:
+            await state.mail.tell(replica, "superseded", owner.id.encode())
+    except StoreUnavailable:
+        return  # subscriptions that come to another replica meanwhile are not heard on it
 
 
 async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -152,7 +195,11 @@ async def end_everywhere(service: Service, request: Caller, head: Head, owner: F
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
-        await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
+        replica = await _replica_of(service, upstream, owner)
+        if replica is None:
+            await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
+        elif (there := await upstream.legacy.sessions.find(owner)) is not None:
+            await service.state.mail.tell(replica, "delete", jsonrpc.dumps([name, there.id, there.version]))
 
 
 async def _initialize(
@@ -224,14 +271,17 @@ async def _request(
         return reply.final(error(fault.rejection(), message.id), in_session=True)
     if isinstance(started, Message):
         return await _single(request, started, head.accept)
+    if isinstance(started, Feed):
+        return await drive_feed(service, request, started, head.accept)
     exchange, to = started
     return await drive_legacy(service, request, exchange, to, head.accept)
 
 
 async def start(
     service: Service, request: Caller, head: Head, owner: FrontSession, message: jsonrpc.Request
-) -> Message | tuple[Exchange, Addressee]:
-    """What answers a request: a message that is at hand, or an exchange that has been started for it."""
+) -> Message | tuple[Exchange, Addressee] | Feed:
+    """What answers a request: a message that is at hand, an exchange that has been started for it, or what another
+    replica says to it."""
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
@@ -243,9 +293,11 @@ async def start(
             return await _set_level(service, owner, message)
         if message.method in SUBSCRIPTIONS:
             return await subscribe(service, upstream, call, message)
-        level = await service.store.get(f"level:{owner.id}")
+        level = (await service.state.changes.of(owner.id)).get(LEVEL)
         call = replace(call, log_level=level.decode() if level is not None else None)
-    exchange = Exchange(call)
+    elif (replica := await _replica_of(service, upstream, owner)) is not None:
+        return await elsewhere.serve(service, replica, head.route, owner, message)
+    exchange = service.exchange(call)
     token = progress_token(meta_of(message.params))
     to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id)
     service.exchanges.keep(exchange, owner.id, to)
@@ -276,7 +328,7 @@ async def _set_level(service: Service, owner: FrontSession, message: jsonrpc.Req
     if level not in LOG_LEVELS:
         why = Rejection(INVALID_PARAMS, f"params.level is none of {', '.join(LOG_LEVELS)}")
         return error(why, message.id)
-    await service.store.set(f"level:{owner.id}", str(level).encode(), service.settings.sessions.ttl_s)
+    await service.state.changes.put(owner.id, LEVEL, str(level).encode(), service.settings.sessions.ttl_s)
     return Message(jsonrpc.response(message.id, {}), last=True)
 
 
@@ -293,7 +345,7 @@ async def _batch(
         return reply.rejected(Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST"))
     if len(messages) > limit:
         return reply.rejected(Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages"))
-    started: list[Message | tuple[Exchange, Addressee]] = []
+    started: list[Started] = []
     for message in messages:
         match message:
             case Rejection():
@@ -302,7 +354,8 @@ async def _batch(
                 started.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
             case jsonrpc.Request():
                 try:
-                    started.append(await start(service, request, head, owner, message))
+                    one = await start(service, request, head, owner, message)
+                    started.append(Far(message.id, one) if isinstance(one, Feed) else one)
                 except Fault as fault:
                     started.append(error(fault.rejection(), message.id))
             case _:
@@ -312,12 +365,20 @@ async def _batch(
 
 async def _resume(service: Service, request: web.BaseRequest, owner: FrontSession, last: str) -> web.StreamResponse:
     exchange_id, _, number = last.rpartition(".")
+    if not (number.isascii() and number.isdigit() and len(number) < 16):
+        raise no_stream()
+    replica = service.state.mail.elsewhere(exchange_id)
+    if replica is not None:
+        feed = await elsewhere.resume(service, replica, owner, exchange_id, int(number))
+        return await drive_feed(service, request, feed)
     exchange = service.exchanges.find(owner.id, exchange_id)
-    if exchange is None or not (number.isascii() and number.isdigit() and len(number) < 16):
-        return reply.rejected(
-            Rejection(INVALID_REQUEST, f"{HEADER_LAST_EVENT} names no stream that can be resumed", http=400)
-        )
+    if exchange is None:
+        raise no_stream()
     return await resume(service, request, exchange, service.exchanges.addressee(exchange), int(number))
+
+
+def no_stream() -> ClientFault:
+    return ClientFault(f"{HEADER_LAST_EVENT} names no stream that can be resumed", http=400)
 
 
 async def _single(request: web.BaseRequest, message: Message, accept: Acceptance) -> web.StreamResponse:

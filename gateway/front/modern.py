@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from gateway.exchange import Exchange
 from gateway.front import operation, reply
 from gateway.front.drive import drive_modern
-from gateway.front.rounds import Rounds, resumed
+from gateway.front.elsewhere import Followed, retry
+from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
 from gateway.upstreams.pool import Upstream
@@ -40,6 +40,7 @@ from policies.mcp import (
     REMOVED_METHODS,
 )
 from policies.request_state import mentions
+from policies.settings_routes import Route
 from policies.translation.discover import Description, discover_result
 
 DISCOVER_S = 2.0
@@ -147,7 +148,7 @@ async def _serve(
 
 async def start(
     service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool = False
-) -> Message | Rounds:
+) -> Message | Rounds | Followed:
     """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
     that waits here and goes on with what this client was asked."""
     name = headers.name_of(message.method, message.params)
@@ -164,26 +165,36 @@ async def start(
         if message.method == "server/discover":
             return await _discover(head, message, upstream, credentials)
         if message.method in MAY_ASK and "requestState" in message.params:
-            return _retried(service, request, head, message)
+            principal = service.principal(head, request.headers)
+            return await _retried(service, head.route, principal, message)
     elif message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
         params = bond.to_upstream(call.params)
         if isinstance(params, Rejection):
             return error(params, message.id)
         call = replace(call, params=params)
-    exchange = Exchange(call)
+    exchange = service.exchange(call)
     exchange.start(upstream.leg)
     return Rounds(service, head.route, exchange, _addressee(message), bond=bond)
 
 
-def _retried(service: Service, request: Caller, head: Head, message: jsonrpc.Request) -> Message | Rounds:
+async def _retried(
+    service: Service, route: Route, principal: str, message: jsonrpc.Request
+) -> Message | Rounds | Followed:
+    """At the replica where the call waits."""
+    replica = service.state.mail.elsewhere(waits_in(service, route, message.params))
+    if replica is None:
+        return retried(service, route, principal, message)
+    return await retry(service, replica, route, principal, message, _addressee(message))
+
+
+def retried(service: Service, route: Route, principal: str, message: jsonrpc.Request) -> Message | Rounds:
     """The retry's own progress token and log level replace the earlier ones."""
-    principal = service.principal(head, request.headers)
-    parked = resumed(service, head.route, principal, message.method, message.params)
+    parked = resumed(service, route, principal, message.method, message.params)
     if isinstance(parked, Rejection):
         return error(parked, message.id)
     exchange = parked.exchange
     exchange.call = replace(exchange.call, log_level=meta_of(message.params).get(META_LOG_LEVEL))
-    return Rounds(service, head.route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
+    return Rounds(service, route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
 
 
 def _addressee(message: jsonrpc.Request) -> Addressee:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.drain import NOT_ASKED
 from gateway.exchange import Exchange
+from gateway.front.elsewhere import Source
 from gateway.front.service import Service
 from gateway.parking import Parked
 from policies import jsonrpc, request_state, session
@@ -47,10 +48,10 @@ class Rounds:
     parked: bool = False
     bond: Bond | None = None
 
-    async def step(self, read: Callable[[int], Awaitable[Items]]) -> list[Message] | None:
-        """What is to be written next, None at the end. `read` waits for the events after a cursor."""
+    async def step(self, read: Callable[[Source[tuple[int, Event]]], Awaitable[Items]]) -> list[Message] | None:
+        """What is to be written next, None at the end. `read` waits for what it is given to read from."""
         settling = bool(self.asked)
-        items = await (self._settle() if settling else read(self.cursor))
+        items = await (self._settle() if settling else read(lambda: self.exchange.read(self.cursor)))
         if not items and (not settling or self.parked):
             return None
         self.cursor = items[-1][0] if items else self.cursor
@@ -116,6 +117,12 @@ class Rounds:
         token = request_state.seal(self.service.ring, route, state, secrets.token_bytes(NONCE_BYTES))
         assert self.to.id is not None
         return Message(jsonrpc.response(self.to.id, mrtr.input_required(dict(self.asked), token)), last=True)
+
+
+def waits_in(service: Service, route: Route, params: Json) -> str:
+    """The exchange that a retry's state names, which another replica may run; empty where it is no live state."""
+    state = request_state.unseal(service.ring, session.route_key(route), params.get("requestState"), time.time())
+    return "" if state is None else state.exchange
 
 
 def resumed(service: Service, route: Route, principal: str, method: str, params: Json) -> Parked | Rejection:

@@ -12,16 +12,17 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 from multidict import CIMultiDictProxy
 
 from gateway.drain import Drain
-from gateway.exchange import Exchanges
+from gateway.exchange import Exchange, Exchanges
 from gateway.metrics import Metrics
 from gateway.parking import Parking
-from gateway.stores.base import Store
+from gateway.stores.changes import ENDED
+from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import edge, forwarded, identity, routing, session
 from policies.admission import Head
 from policies.edge import Doorman
 from policies.errors import Rejection
-from policies.exchange import FrontSession
+from policies.exchange import Call, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
 from policies.mcp import INVALID_REQUEST
@@ -32,6 +33,9 @@ from policies.settings_routes import Route
 
 CALLER = web.RequestKey("caller", forwarded.Caller)
 """The key under which a request holds its `Caller`."""
+
+TOPIC_ENDED = "ended"
+"""What all replicas are told of a session that has ended: its inner id."""
 
 MAX_REMEMBERED = 4096
 """Unsealed tokens kept: a session's token comes with each request, and opening one costs more than a look-up."""
@@ -57,7 +61,7 @@ class Caller(Protocol):
 @dataclass(slots=True)
 class Service:
     settings: Settings
-    store: Store
+    state: Shared
     ring: KeyRing
     upstreams: Upstreams
     exchanges: Exchanges
@@ -163,12 +167,18 @@ class Service:
                 self._opened.pop(next(iter(self._opened)))
             self._opened[(key, token)] = found
         live = found.principal == principal and found.expires_s > time.time()
-        if not live or await self.store.get(f"ended:{found.id}") is not None:
+        if not live or ENDED in await self.state.changes.of(found.id):
             return session.NOT_FOUND
         return found
 
     async def end_session(self, ended: FrontSession) -> None:
-        """From now on the token is dead; what runs in the session is cancelled."""
-        await self.store.set(f"ended:{ended.id}", b"1", max(1.0, ended.expires_s - time.time()))
+        """From now on the token is dead, at every replica; what runs in the session is cancelled. Raises
+        `StoreUnavailable` where the others cannot be told."""
         self.exchanges.end_session(ended.id)
         self.metrics.sessions_ended.add()
+        await self.state.changes.put(ended.id, ENDED, b"1", max(1.0, ended.expires_s - time.time()))
+        await self.state.mail.tell_all(TOPIC_ENDED, ended.id.encode())
+
+    def exchange(self, call: Call) -> Exchange:
+        """A new exchange, whose id says at which replica it runs."""
+        return Exchange(call, self.state.mail.new_id())

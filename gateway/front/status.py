@@ -27,8 +27,8 @@ class Status:
         if request.path == "/readyz":
             ready = not service.drain.begun
             said = {"status": "ready" if ready else "draining"}
-            if service.store.shared:  # told, and no reason to send traffic elsewhere: all replicas share it
-                said["store"] = "up" if service.store.up else "down"
+            if service.state.store.shared:  # told, and no reason to send traffic elsewhere: all replicas share it
+                said["store"] = "up" if service.state.store.up else "down"
             return web.json_response(said, status=200 if ready else 503)
         if not _admitted(service.settings, request):
             challenge = {"WWW-Authenticate": 'Bearer realm="admin"'}

@@ -19,8 +19,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
+from gateway.front.elsewhere import Followed
 from gateway.front.rounds import Rounds
 from gateway.front.service import Service
+from gateway.stores.feeds import Feed
 from policies import era, inline, jsonrpc
 from policies.admission import Acceptance, Head, meta_of
 from policies.delivery import Addressee, Message, deliver, error, farewell
@@ -202,12 +204,13 @@ class StdioFront:
 
     # out
 
-    async def _drive(self, started: Message | Rounds | tuple[Exchange, Addressee]) -> None:
+    async def _drive(self, started: Message | Rounds | Followed | Feed | tuple[Exchange, Addressee]) -> None:
         """Writes what an exchange says until it is over. Cancelled, so is the exchange."""
         if isinstance(started, Message):
             return await self._write(started.raw)
         if isinstance(started, Rounds):
             return await self._drive_rounds(started)
+        assert isinstance(started, tuple)  # this process has no replicas
         exchange, to = started
         cursor = 0
         try:
@@ -222,7 +225,7 @@ class StdioFront:
 
     async def _drive_rounds(self, rounds: Rounds) -> None:
         try:
-            while not rounds.parked and (messages := await rounds.step(rounds.exchange.read)) is not None:
+            while not rounds.parked and (messages := await rounds.step(lambda source: source())) is not None:
                 for message in messages:
                     await self._deliver(message, rounds.to)
         finally:

@@ -32,8 +32,13 @@ class Ids:
     """Request ids towards upstreams: unique over all connectors, callers and replicas, so that no answer can be taken
     for another's. They stay below 2**53, which every JSON reader can hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, replica: str = "") -> None:
         self._count = itertools.count(secrets.randbits(52))
+        self._replica = replica
 
     def next(self) -> int:
         return next(self._count)
+
+    def name(self) -> str:
+        """The name of something that lives in this process: whoever reads it knows at which replica."""
+        return self._replica + secrets.token_hex(8)

@@ -13,7 +13,7 @@ from functools import partial
 from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
-from gateway.stores.base import Store
+from gateway.stores.shared import Shared as State
 from gateway.upstreams.asking import Visits
 from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
@@ -54,9 +54,9 @@ _FRUITLESS = 5
 
 
 class LegacyConnector:
-    def __init__(self, wire: Transport, store: Store, ids: Ids, session_ttl_s: float) -> None:
+    def __init__(self, wire: Transport, state: State, ids: Ids, session_ttl_s: float) -> None:
         self.dialect = Dialect("legacy", LATEST_LEGACY)
-        self.sessions = Sessions(wire, store, ids, session_ttl_s)
+        self.sessions = Sessions(wire, state, ids, session_ttl_s)
         self._wire = wire
         self._ids = ids
         self._schemas = Schemas(wire.name, self._page)

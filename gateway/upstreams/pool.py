@@ -17,7 +17,8 @@ import aiohttp
 
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
-from gateway.stores.base import Store, StoreUnavailable
+from gateway.stores.base import StoreUnavailable
+from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
@@ -62,7 +63,7 @@ class Eras:
 
 
 class Upstream:
-    def __init__(self, name: str, settings: Settings, store: Store, shared: "_Shared") -> None:
+    def __init__(self, name: str, settings: Settings, state: State, shared: "_Shared") -> None:
         self.name = name
         self.settings = settings.upstreams[name]
         self._made_from = _concerning(name, settings)
@@ -72,8 +73,8 @@ class Upstream:
         )
         self.wire = self.http or StdioTransport(name, self.settings, settings.limits, ids)
         self.modern = ModernConnector(self.wire, ids)
-        self.legacy = LegacyConnector(self.wire, store, ids, settings.sessions.ttl_s)
-        self._store = store
+        self.legacy = LegacyConnector(self.wire, state, ids, settings.sessions.ttl_s)
+        self._store = state.store
         self._found: tuple[Eras, float] | None = None
         self._ids = ids
         self._probing: dict[Credentials, asyncio.Task[Eras]] = {}
@@ -205,8 +206,8 @@ class Upstream:
             return self._found[0]
         try:
             value = await self._store.get(self._key)
-        except StoreUnavailable:  # to find out once more harms nobody
-            return None
+        except StoreUnavailable:  # what was found holds; to find out once more harms nobody
+            return self._found[0] if self._found is not None else None
         if value is None:
             return None
         modern, legacy = jsonrpc.loads(value)
@@ -278,7 +279,7 @@ class _Shared:
     keep theirs), the request ids, the metrics, the tasks in the background, and the upstreams of earlier configurations
     that still end what they began."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, replica: str) -> None:
         self.metrics = metrics
         self.http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
@@ -286,7 +287,7 @@ class _Shared:
             auto_decompress=False,
             read_bufsize=1 << 18,
         )
-        self.ids = Ids()
+        self.ids = Ids(replica)
         self.background: set[asyncio.Task[None]] = set()
         self.retiring: set[Upstream] = set()
 
@@ -294,12 +295,12 @@ class _Shared:
 class Upstreams:
     """The upstreams of one configuration. `evolve` gives those of the next, and keeps what has not changed."""
 
-    def __init__(self, settings: Settings, store: Store, metrics: Metrics, before: "Upstreams | None" = None) -> None:
-        self._shared: _Shared = before._shared if before is not None else _Shared(metrics)  # noqa: SLF001 - its own kind
-        self._store = store
+    def __init__(self, settings: Settings, state: State, metrics: Metrics, before: "Upstreams | None" = None) -> None:
+        self._shared: _Shared = before._shared if before is not None else _Shared(metrics, state.mail.replica)  # noqa: SLF001 - its own kind
+        self._state = state
         kept = {up.name: up for up in before or () if up.is_configured_by(settings)}
         self._by_name: Mapping[str, Upstream] = {
-            name: kept.get(name) or Upstream(name, settings, store, self._shared) for name in settings.upstreams
+            name: kept.get(name) or Upstream(name, settings, state, self._shared) for name in settings.upstreams
         }
         for upstream in before or ():
             if upstream.name not in kept:
@@ -308,13 +309,16 @@ class Upstreams:
     def __getitem__(self, name: str) -> Upstream:
         return self._by_name[name]
 
+    def get(self, name: str) -> Upstream | None:
+        return self._by_name.get(name)
+
     def __iter__(self) -> Iterator[Upstream]:
         return iter(self._by_name.values())
 
     def evolve(self, settings: Settings) -> "Upstreams":
         """The upstreams of another configuration. One that is configured as before stays as it is, with its sessions;
         one that is gone or changed is closed once nothing is under way there."""
-        return Upstreams(settings, self._store, self._shared.metrics, self)
+        return Upstreams(settings, self._state, self._shared.metrics, self)
 
     def shared_sessions(self) -> Mapping[str, int]:
         """How many sessions at each upstream are shared by callers without one of their own."""

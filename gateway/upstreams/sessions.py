@@ -13,7 +13,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gateway.stores.base import Store
+from gateway.stores.base import StoreUnavailable
+from gateway.stores.changes import UPSTREAM
+from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.patience import within
 from gateway.upstreams.transport import Transport
@@ -38,6 +40,9 @@ MAX_SHARED = 1024
 MAX_EXCLUSIVE = 128
 """Sessions that one principal may hold for calls that may ask, each of which may wait for a human. Callers that nothing
 tells apart may be many users, and have half of `MAX_SHARED`."""
+
+MAX_TOLD = 4096
+"""Sessions of which it is remembered that they have been told `initialized`; of others, the store knows."""
 
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 """Visible ASCII (basic/transports, Session Management); longer ones do not fit into a client's token."""
@@ -69,9 +74,11 @@ class Shared:
 
 
 class Sessions:
-    def __init__(self, wire: Transport, store: Store, ids: Ids, session_ttl_s: float) -> None:
+    def __init__(self, wire: Transport, state: State, ids: Ids, session_ttl_s: float) -> None:
         self._wire = wire
-        self._store = store
+        self._store = state.store
+        self._changes = state.changes
+        self._told: dict[str, None] = {}
         self._ids = ids
         self._ttl_s = session_ttl_s
         self._shared: dict[str, Shared] = {}
@@ -154,7 +161,7 @@ class Sessions:
     ) -> UpstreamSession:
         """The session of a legacy client at this upstream, with `initialized` sent: from the store if it was replaced
         or opened late, else from the client's token, else opened now (a route may lead to several upstreams)."""
-        session = await self._find(owner)
+        session = await self.find(owner)
         if session is None:
             session = await self._once(owner.id, lambda: self._open_owned(owner, forwarded, capabilities))
         await self.initialized(owner, session, forwarded)
@@ -163,11 +170,22 @@ class Sessions:
     async def _open_owned(
         self, owner: FrontSession, forwarded: Sequence[tuple[str, str]], capabilities: Json
     ) -> UpstreamSession:
-        session = await self._find(owner)
+        session = await self.find(owner)
         if session is None:
-            session, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
-            await self.replace(owner, session)
+            opened, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
+            session = await self._agreed(owner, opened)
+            if session != opened:  # another replica has opened one meanwhile
+                await self.delete(opened, forwarded)
         return session
+
+    async def _agreed(self, owner: FrontSession, opened: UpstreamSession) -> UpstreamSession:
+        """The session that all replicas use from now on, where none was there."""
+        key = f"opened:{self._wire.name}:{owner.id}"
+        value = _packed(opened)
+        first = await self._store.set_nx(key, value, self._ttl_s)
+        value = value if first else await self._store.get(key) or value
+        await self._changes.put(owner.id, UPSTREAM + self._wire.name, value, self._ttl_s)
+        return _unpacked(value)
 
     async def initialized(
         self, owner: FrontSession, session: UpstreamSession, forwarded: Sequence[tuple[str, str]]
@@ -175,28 +193,31 @@ class Sessions:
         """Sends `notifications/initialized` once a session: when the client does, or before its first request if it
         skips that or races it."""
         key = f"initialized:{self._wire.name}:{owner.id}:{session.id}"
-        if await self._store.set_nx(key, b"1", self._ttl_s):
+        if key in self._told:
+            return
+        if len(self._told) >= MAX_TOLD:
+            del self._told[next(iter(self._told))]
+        self._told[key] = None
+        try:
+            first = await self._store.set_nx(key, b"1", self._ttl_s)
+        except StoreUnavailable:
+            first = True  # twice does no harm, and not at all keeps servers from serving
+        if first:
             await self.tell(session, jsonrpc.notification("notifications/initialized"), forwarded)
 
     async def replace(self, owner: FrontSession, session: UpstreamSession) -> None:
-        value = jsonrpc.dumps([session.id, session.version])
-        await self._store.set(self._key(owner), value, self._ttl_s)
+        """From now on this is the owner's session here, at every replica. Raises `StoreUnavailable`."""
+        await self._changes.put(owner.id, UPSTREAM + self._wire.name, _packed(session), self._ttl_s)
 
     async def end(self, owner: FrontSession, forwarded: Sequence[tuple[str, str]]) -> None:
-        session = await self._find(owner)
+        session = await self.find(owner)
         if session is not None:
-            await self._store.delete(self._key(owner))
             await self.delete(session, forwarded)
 
-    async def _find(self, owner: FrontSession) -> UpstreamSession | None:
-        value = await self._store.get(self._key(owner))
-        if value is not None:
-            session_id, version = jsonrpc.loads(value)
-            return UpstreamSession(session_id, version)
-        return owner.upstreams.get(self._wire.name)
-
-    def _key(self, owner: FrontSession) -> str:
-        return f"session:{self._wire.name}:{owner.id}"
+    async def find(self, owner: FrontSession) -> UpstreamSession | None:
+        """The session of a legacy client at this upstream, where one has been opened."""
+        value = (await self._changes.of(owner.id)).get(UPSTREAM + self._wire.name)
+        return _unpacked(value) if value is not None else owner.upstreams.get(self._wire.name)
 
     # shared ones
 
@@ -314,6 +335,15 @@ class Sessions:
         task = asyncio.create_task(self.delete(shared.session, shared.forwarded))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def _packed(session: UpstreamSession) -> bytes:
+    return jsonrpc.dumps([session.id, session.version])
+
+
+def _unpacked(value: bytes) -> UpstreamSession:
+    session_id, version = jsonrpc.loads(value)
+    return UpstreamSession(session_id, version)
 
 
 def _digest(call: Call) -> str:

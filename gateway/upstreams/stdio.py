@@ -10,7 +10,6 @@ session and only in this process. A child that ends fails its calls at once; the
 import asyncio
 import logging
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -221,11 +220,11 @@ class StdioTransport:
             if channel.is_modern:
                 return StdioReception(self.name, 400)  # it is spoken to in its own era; the bridge serves sessions
             answer = await self._handshake(channel)
-            room = Room(secrets.token_hex(8))
+            room = Room(self._ids.name())
         else:
             self._make_room()
             channel = self._adopted() or await self._start(is_shared=False)
-            room = Room(secrets.token_hex(8), channel)
+            room = Room(self._ids.name(), channel)
             answer = await self._ask(channel, message)
         if not isinstance(answer.get("result"), dict):
             if room.channel is not None:

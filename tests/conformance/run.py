@@ -1,6 +1,6 @@
 """The official conformance suite, both of its sides, directly and through the gateway in every pairing of eras.
 
-Usage: .venv/bin/python tests/conformance/run.py [--direct] [--cell NAME] [--scenario NAME] [--update] [-v]
+Usage: .venv/bin/python tests/conformance/run.py [--direct] [--cell NAME] [--scenario NAME] [--replicas STORE] [-v]
 
 Twelve cells: for servers and for clients, two direct, and four of front era and upstream era. The verdict is a
 comparison with expected.json, which names the scenarios that are known to fail and why: exit 1 when any other scenario
@@ -27,6 +27,9 @@ HERE = Path(__file__).resolve().parent
 OUT = suite.ROOT / "out" / "conformance"
 EXPECTED = HERE / "expected.json"
 GATEWAY = f"{shlex.quote(sys.executable)} -m gateway serve --upstream {{upstream}} --era {{era}} --listen 127.0.0.1:0"
+REPLICAS = f"{shlex.quote(sys.executable)} -m tests.conformance.replicas --upstream {{upstream}} --era {{era}}"
+STORES = {"valkey": REPLICAS, "cluster": f"{REPLICAS} --cluster"}
+"""In place of one gateway: two on a store of this kind, each request at the other one."""
 MESSAGE_LIMIT = 300
 
 
@@ -82,9 +85,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--direct", action="store_true", help="only the four direct cells")
     parser.add_argument("--scenario", action="append", default=[], help="only this scenario (repeatable)")
     parser.add_argument("--gateway", default=GATEWAY, help="another command; {upstream} and {era} are filled in")
+    parser.add_argument("--replicas", choices=STORES, help="two replicas on such a store in place of one gateway")
     parser.add_argument("--update", action="store_true", help="rewrite expected.json from what this run found")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every warning")
     options = parser.parse_args()
+    if options.replicas:
+        options.gateway = STORES[options.replicas]
     if options.update and options.scenario:
         parser.error("--update needs all scenarios of a cell")
     every = {name for cell in CELLS for name in cell.scenarios([])}

@@ -1,0 +1,112 @@
+"""What runs at another replica, for a client that came to this one: retries of calls that wait there, streams that are
+resumed, sessions of a command whose process is there.
+
+The other replica (`gateway/front/hosting.py`) does what it would do for a client of its own, and its messages are
+written here as they come.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from gateway.front.service import Service
+from gateway.stores.feeds import Feed
+from policies import jsonrpc, session
+from policies.delivery import Addressee, Message
+from policies.errors import Rejection
+from policies.exchange import FrontSession, Reply
+from policies.mcp import Json
+from policies.settings_routes import Route
+
+OPEN_S = 10.0
+"""How long another replica may take until it says where to read; what it does before that is in its own hands."""
+
+T = TypeVar("T")
+Source = Callable[[], Awaitable[list[T]]]
+
+
+class _Said(msgspec.Struct, array_like=True):
+    """A message with the event id at which its stream can be resumed, if there is one."""
+
+    raw: bytes
+    last: bool
+    tool_error: bool
+    refused: tuple[int, int | None, list[tuple[str, str]]] | None
+    event_id: str | None
+
+
+_said = msgspec.msgpack.Decoder(_Said)
+
+
+def pack(message: Message, event_id: str | None = None) -> bytes:
+    """A message on its way to another replica. What an error says is in its text; here is what a front must know."""
+    why = message.rejection
+    refused = None if why is None else (why.code, why.http, list(why.headers))
+    return msgspec.msgpack.encode(_Said(message.raw, message.last, message.tool_error, refused, event_id))
+
+
+def unpack(raw: bytes) -> tuple[Message, str | None]:
+    said = _said.decode(raw)
+    rejection = None
+    if said.refused is not None:
+        code, http, headers = said.refused
+        rejection = Rejection(code, "", None, http, tuple((name, value) for name, value in headers))
+    return Message(said.raw, said.last, rejection, said.tool_error), said.event_id
+
+
+@dataclass(slots=True)
+class Followed:
+    """A modern call that goes on at another replica, as `gateway/front/rounds.py` shows one of this."""
+
+    service: Service
+    to: Addressee
+    feed: Feed
+    parked: bool = False
+
+    async def step(self, read: Callable[[Source[bytes]], Awaitable[list[bytes]]]) -> list[Message] | None:
+        items = await read(self.feed.read)
+        return [unpack(item)[0] for item in items] or None
+
+    def leave(self) -> None:
+        self.feed.leave()
+
+
+async def retry(
+    service: Service, replica: str, route: Route, principal: str, request: jsonrpc.Request, to: Addressee
+) -> Followed:
+    """The retry of a call that waits at `replica`. Raises what `Mail.ask` does."""
+    body = jsonrpc.dumps([session.route_key(route), principal, request.id, request.method, request.params])
+    return Followed(service, to, await _opened(service, replica, "retry", body))
+
+
+async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Feed:
+    """The rest of a stream that `replica` writes. Raises also where it has none of that name."""
+    return await _opened(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
+
+
+async def serve(
+    service: Service, replica: str, route: Route, owner: FrontSession, request: jsonrpc.Request | None
+) -> Feed:
+    """A request, or the standalone stream (None), in a session whose upstream is a process of `replica`'s."""
+    message = None if request is None else [request.id, request.method, request.params]
+    body = jsonrpc.dumps([session.route_key(route), session.pack(owner), message])
+    return await _opened(service, replica, "serve", body)
+
+
+async def take(service: Service, replica: str, route: Route, owner: FrontSession, method: str, params: Json) -> None:
+    """A notification in such a session."""
+    body = jsonrpc.dumps([session.route_key(route), session.pack(owner), method, params])
+    await service.state.mail.tell(replica, "take", body)
+
+
+async def reply(service: Service, replica: str, owner: FrontSession, exchange_id: str, answer: Reply) -> None:
+    """A client's answer to an ask of an exchange at `replica`."""
+    body = jsonrpc.dumps([owner.id, exchange_id, answer.key, answer.result, answer.error])
+    await service.state.mail.tell(replica, "reply", body)
+
+
+async def _opened(service: Service, replica: str, topic: str, body: bytes) -> Feed:
+    mail = service.state.mail
+    return Feed(mail, replica, await mail.ask(replica, topic, body, OPEN_S))

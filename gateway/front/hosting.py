@@ -1,0 +1,154 @@
+"""What this replica does for clients that came to another one (`gateway/front/elsewhere.py`).
+
+Who may do what was found out there, where the client is; here, everything is looked up by session and principal again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from gateway.exchange import Exchange
+from gateway.front import legacy, modern
+from gateway.front.drive import said
+from gateway.front.elsewhere import pack
+from gateway.front.rounds import Rounds
+from gateway.front.service import TOPIC_ENDED, Caller, Service
+from gateway.front.subscribing import refilter
+from gateway.stores.feeds import Feed
+from policies import jsonrpc, session
+from policies.admission import Acceptance, Head
+from policies.delivery import Addressee, Message
+from policies.errors import Fault, GatewayFault
+from policies.exchange import FrontSession, Reply, UpstreamSession
+from policies.settings_routes import Route
+
+_BOTH = Acceptance(json=True, sse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forwarded:
+    """A client at another replica; no header of its own reaches a command."""
+
+    headers: CIMultiDictProxy[str] = field(default_factory=lambda: CIMultiDictProxy(CIMultiDict()))
+
+
+class Hosting:
+    """Answers the other replicas. `current` gives the configuration in service."""
+
+    def __init__(self, current: Callable[[], Service]) -> None:
+        self._current = current
+        self._caller: Caller = _Forwarded()
+        self._tasks: set[asyncio.Task[None]] = set()
+        mail = current().state.mail
+        mail.answer("retry", self._retry)
+        mail.answer("resume", self._resume)
+        mail.answer("serve", self._serve)
+        mail.answer("refilter", self._refilter)
+        mail.hear("take", self._take)
+        mail.hear("reply", self._reply)
+        mail.hear("cancel", self._cancel)
+        mail.hear("superseded", lambda body: self._current().exchanges.end_stream(body.decode()))
+        mail.hear("delete", self._delete)
+        mail.hear(TOPIC_ENDED, lambda body: self._current().exchanges.end_session(body.decode()))
+
+    async def _retry(self, body: bytes) -> bytes:
+        key, principal, ident, method, params = jsonrpc.loads(body)
+        service, request = self._current(), jsonrpc.Request(ident, method, params)
+        found = modern.retried(service, self._route(service, key), principal, request)
+        return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
+
+    async def _resume(self, body: bytes) -> bytes:
+        session_id, exchange_id, after = jsonrpc.loads(body)
+        service = self._current()
+        exchange = service.exchanges.find(session_id, exchange_id)
+        if exchange is None:
+            raise legacy.no_stream()
+        return self._offer(_written(service, exchange, service.exchanges.addressee(exchange), after))
+
+    async def _serve(self, body: bytes) -> bytes:
+        key, packed, message = jsonrpc.loads(body)
+        service, head, owner = self._session(key, packed)
+        if message is None:
+            return self._offer(_written(service, *await legacy.standalone(service, self._caller, head, owner), 0))
+        started = await legacy.start(service, self._caller, head, owner, jsonrpc.Request(*message))
+        if isinstance(started, Feed):
+            raise GatewayFault("the process of this session is at neither of two replicas", http=502)
+        return self._offer(_at_hand(started) if isinstance(started, Message) else _written(service, *started, 0))
+
+    async def _refilter(self, body: bytes) -> bytes:
+        session_id, uri, wanted = jsonrpc.loads(body)
+        return b"1" if await refilter(self._current(), session_id, uri, wanted=wanted) else b"0"
+
+    def _take(self, body: bytes) -> None:
+        key, packed, method, params = jsonrpc.loads(body)
+        service, head, owner = self._session(key, packed)
+        self._spawn(self._taken(service, head, owner, jsonrpc.Notification(method, params)))
+
+    async def _taken(self, service: Service, head: Head, owner: FrontSession, told: jsonrpc.Notification) -> None:
+        try:
+            await legacy.take(service, self._caller, head, owner, told)
+        except Fault:
+            return  # a notification has no answer
+
+    def _reply(self, body: bytes) -> None:
+        session_id, exchange_id, key, result, error = jsonrpc.loads(body)
+        exchange = self._current().exchanges.find(session_id, exchange_id)
+        if exchange is not None:
+            exchange.reply(Reply(key, result, error))
+
+    def _cancel(self, body: bytes) -> None:
+        session_id, request_id = jsonrpc.loads(body)
+        self._current().exchanges.cancel(session_id, request_id)
+
+    def _delete(self, body: bytes) -> None:
+        name, session_id, version = jsonrpc.loads(body)
+        upstream = self._current().upstreams.get(name)
+        if upstream is not None:
+            self._spawn(upstream.legacy.sessions.delete(UpstreamSession(session_id, version), ()))
+
+    def _session(self, key: str, packed: str) -> tuple[Service, Head, FrontSession]:
+        service = self._current()
+        route, owner = self._route(service, key), session.unpack(packed, key)
+        return service, Head(route, _BOTH, owner.version), owner
+
+    def _route(self, service: Service, key: str) -> Route:
+        found = [route for route in service.settings.routes if session.route_key(route) == key]
+        if not found:
+            raise GatewayFault("the replicas of the gateway have different routes", http=502)
+        return found[0]
+
+    def _offer(self, items: AsyncGenerator[bytes, None]) -> bytes:
+        return self._current().state.feeds.offer(items)
+
+    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _at_hand(message: Message) -> AsyncGenerator[bytes, None]:
+    yield pack(message)
+
+
+async def _told(rounds: Rounds) -> AsyncGenerator[bytes, None]:
+    """A modern call to its end, or until its client is asked again. Closed early, it is cancelled."""
+    try:
+        while not rounds.parked and (messages := await rounds.step(lambda source: source())) is not None:
+            for message in messages:
+                yield pack(message)
+    finally:
+        rounds.leave()
+
+
+async def _written(service: Service, exchange: Exchange, to: Addressee, after: int) -> AsyncGenerator[bytes, None]:
+    """A legacy stream after a cursor. Closed early, the call goes on, and its stream can be resumed."""
+    service.exchanges.watch(exchange)
+    try:
+        while items := await exchange.read(after):
+            after = items[-1][0]
+            for message, event_id in said(service, exchange, to, items):
+                yield pack(message, event_id)
+    finally:
+        service.exchanges.unwatch(exchange, abandon=to.id is None)
