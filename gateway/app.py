@@ -28,6 +28,7 @@ from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
 from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstreams
+from policies.exchange import UpstreamSession
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
 
@@ -77,6 +78,7 @@ class Gateway:
         self._status = HttpServer(Status(lambda: self.service).handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
+        self._sweeping: asyncio.Task[None] | None = None
         metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
             "Sessions at upstreams that callers without one of their own share.",
             lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
@@ -104,6 +106,7 @@ class Gateway:
             log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
         await self._state.mail.start()
+        self._sweeping = asyncio.create_task(self._state.held.sweep_on(self._end), name="sweep")
         url = await self._listen(settings.listen, self._mcp, tls)
         admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
@@ -156,10 +159,18 @@ class Gateway:
             if transport is not None:
                 transport.abort()  # closing waits for a client that does not read
         await self._status.shutdown(_CUT_S)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.upstreams.close()
         await self._state.close()
+
+    async def _end(self, name: str, session: UpstreamSession) -> None:
+        """Ends an upstream session that a replica held which has died."""
+        upstream = self.service.upstreams.get(name)
+        if upstream is not None:
+            await upstream.legacy.sessions.delete(session, ())
 
     def _is_asking(self) -> bool:
         """Whether a call here waits for its client."""

@@ -20,6 +20,7 @@ class Fleet:
     def __init__(self, hop: Hop, replicas: Sequence[GatewayProcess], store: str) -> None:
         self.hop = hop
         self.url = hop.url
+        self.keys = KEYS
         self.replicas = replicas
         self.store = store
 

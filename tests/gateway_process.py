@@ -42,6 +42,7 @@ class GatewayProcess:
         self.log = log
         self.admin_url = ""
         """Where health and metrics are, if anywhere."""
+        self.was_killed = False
 
     def front(self, path: str = "/mcp") -> Front:
         return Front(self.url + path)
@@ -104,7 +105,14 @@ class GatewayProcess:
         said = self.stderr()
         for sign in FORBIDDEN:
             assert sign not in said, said[-8000:]
-        assert self.process.returncode == 0, f"exit {self.process.returncode}: {said[-4000:]}"
+        wanted = -signal.SIGKILL if self.was_killed else 0
+        assert self.process.returncode == wanted, f"exit {self.process.returncode}: {said[-4000:]}"
+
+    async def kill(self) -> None:
+        """Ends it as a crash does: no word to anybody."""
+        self.was_killed = True
+        _kill(self.process)
+        await self.process.wait()
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -24,7 +24,7 @@ FLOORS = {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
-            2: "exchange parking stores/mail stores/changes stores/feeds stores/shared",
+            2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "

@@ -121,7 +121,7 @@ class Mail:
         """The answer of another replica, which may take `wait_s`. Raises `ReplicaGone` where there is none any more,
         `StoreUnavailable`, a `GatewayFault` (504) after `PATIENCE_S` more, or what the answerer raised. Cancel-safe:
         the question may have been heard."""
-        if not await self._lives(replica):
+        if not await self.lives(replica):
             raise ReplicaGone
         ident = secrets.token_hex(8)
         future = self._waiting[ident] = asyncio.get_running_loop().create_future()
@@ -182,12 +182,13 @@ class Mail:
                 return future.result()
             if loop.time() >= until:
                 raise GatewayFault("another replica of the gateway did not answer in time", http=504)
-            missed = 0 if await self._lives(replica) else missed + 1
+            missed = 0 if await self.lives(replica) else missed + 1
             if missed > 1:  # a store that was flushed has its leases again within a beat
                 raise ReplicaGone
 
-    async def _lives(self, replica: str) -> bool:
-        """Whether its lease is there. Looked up once a beat, however many wait for it."""
+    async def lives(self, replica: str) -> bool:
+        """Whether the lease of a replica is there. Looked up twice a beat at most, however many ask. Raises
+        `StoreUnavailable`."""
         now = asyncio.get_running_loop().time()
         if self._alive.get(replica, 0.0) > now:
             return True

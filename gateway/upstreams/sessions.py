@@ -78,6 +78,7 @@ class Sessions:
         self._wire = wire
         self._store = state.store
         self._changes = state.changes
+        self._held = state.held
         self._told: dict[str, None] = {}
         self._ids = ids
         self._ttl_s = session_ttl_s
@@ -274,6 +275,8 @@ class Sessions:
                 del self._shared[key]
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
+        if not shared.forwarded:
+            self._spawn(self._held.remove(self._wire.name, shared.session))
 
     def retire(self) -> None:
         """Listeners are told to listen anew, and the streams they heard end; calls under way go on, and are asked on
@@ -299,6 +302,8 @@ class Sessions:
         self._make_room()
         session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
+        if not lasting(call.forwarded):
+            await self._held.add(self._wire.name, session)
         shared = Shared(session, description, lasting(call.forwarded), leased_as=key if leased else "")
         self._shared[key] = shared
         shared.pump = self.start_pump(shared)
@@ -332,7 +337,10 @@ class Sessions:
         if shared.users and not shared.gone.is_set():
             log.debug("a shared session of upstream %s ends while it is used", self._wire.name)
         self.lost(shared)
-        task = asyncio.create_task(self.delete(shared.session, shared.forwarded))
+        self._spawn(self.delete(shared.session, shared.forwarded))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
