@@ -5,7 +5,8 @@ Specification: client/{elicitation,sampling,roots} of 2025-11-25 and of each rev
 
 import pytest
 
-from tests.asks.talk import ACCEPT, ELICIT, EVERYTHING, FORM, MESSAGES, ROOTS, SAMPLE, TOOL, URL, Door, next_ask
+from tests.asks.talk import ACCEPT, ELICIT, EVERYTHING, FORM, MESSAGES, ROOTS, SAMPLE, TOOL, URL, next_ask
+from tests.door import Door
 from tests.scripted import Call, Json
 
 V11, V06, V03, V24 = "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"

@@ -9,7 +9,8 @@ import json
 import pytest
 
 from gateway.upstreams.asking import MAX_ROUNDS
-from tests.asks.talk import ELICIT, URL, Door, Modern, entries
+from tests.asks.talk import ELICIT, URL, Modern, entries
+from tests.door import Door
 from tests.gateway_process import running
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, text
