@@ -85,6 +85,7 @@ class Mail:
         self._waiting: dict[str, asyncio.Future[bytes]] = {}
         self._partial: dict[tuple[str, str], list[bytes]] = {}
         self._alive: dict[str, float] = {}
+        self._cursor = ""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # what parts of this process do
@@ -114,8 +115,8 @@ class Mail:
         """From now on others can reach this replica. A store that is down is waited for in the background."""
         if not self._store.shared:
             return
-        for work in (self._beat(), self._receive(), self._listen()):
-            self._spawn(work)
+        for work in (self._beat, self._receive, self._listen):
+            self._spawn(self._always(work))
 
     async def ask(self, replica: str, topic: str, body: bytes, wait_s: float) -> bytes:
         """The answer of another replica, which may take `wait_s`. Raises `ReplicaGone` where there is none any more,
@@ -201,25 +202,26 @@ class Mail:
 
     # in
 
-    async def _beat(self) -> None:
+    async def _always(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does it for as long as this replica lives: one that no longer hears would be alive to the others."""
         while True:
             try:
-                await self._store.set(_LEASE + self.replica, b"1", LEASE_S)
-            except StoreUnavailable:
-                log.debug("the lease of this replica could not be renewed")
-            await asyncio.sleep(BEAT_S)
-
-    async def _receive(self) -> None:
-        cursor = ""
-        while True:
-            try:
-                letters = await self._store.read(_INBOX + self.replica, cursor, _READ_S)
+                await work()
             except StoreUnavailable:
                 await asyncio.sleep(_PAUSE_S)
-                continue
-            for _, raw in letters:
-                self._on_letter(self.replica, raw)
-            cursor = letters[-1][0] if letters else cursor
+            except Exception:  # a task root
+                log.exception("%s failed", work.__name__)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _beat(self) -> None:
+        await self._store.set(_LEASE + self.replica, b"1", LEASE_S)
+        await asyncio.sleep(BEAT_S)
+
+    async def _receive(self) -> None:
+        letters = await self._store.read(_INBOX + self.replica, self._cursor, _READ_S)
+        for cursor, raw in letters:
+            self._cursor = cursor
+            self._on_letter(self.replica, raw)
 
     async def _listen(self) -> None:
         async with self._store.subscribe(_ALL) as words:
@@ -229,8 +231,17 @@ class Mail:
                         work()
                 else:
                     self._on_letter(_ALL, word)
+        await asyncio.sleep(_PAUSE_S)
 
     def _on_letter(self, to: str, raw: bytes) -> None:
+        """Takes one letter. What is in it comes from a replica, which may be of another version: whatever is wrong with
+        it is that letter's alone."""
+        try:
+            self._take(to, raw)
+        except Exception:  # the next letter is another's
+            log.exception("a letter of another replica could not be read")
+
+    def _take(self, to: str, raw: bytes) -> None:
         plain = sealing.unseal(self._ring(), "mail", to, raw.decode(errors="replace"))
         if plain is None:
             log.warning("a letter to this replica cannot be opened: do all replicas have the same keys?")

@@ -157,6 +157,8 @@ class RedisStore:
         command: tuple[bytes | str | int, ...],
         turns: AbstractAsyncContextManager[None] | None = None,
     ) -> Any:
+        task = asyncio.current_task()
+        cancels = 0 if task is None else task.cancelling()
         try:
             async with asyncio.timeout(timeout_s):
                 if turns is None:
@@ -176,6 +178,8 @@ class RedisStore:
             self._health.failed(why, key)
             raise StoreUnavailable(unavailable(why)) from None
         self._health.succeeded(wrote=command[0] == "SET" or command[1] in _WRITES)
+        if task is not None and task.cancelling() > cancels:
+            raise asyncio.CancelledError  # redis-py answers in its stead where both come at the same moment
         return answer
 
     async def _probe(self, key: str) -> None:

@@ -485,6 +485,23 @@ async def test_a_reader_that_waits_in_vain_gets_nothing(store: Store) -> None:
     assert await store.read("log", "", 0.05) == []
 
 
+@pytest.mark.parametrize("steps", range(12))
+async def test_who_is_called_off_is_called_off_at_whatever_moment(store: Store, steps: int) -> None:
+    await store.set("k", b"v", 60)
+    asked = asyncio.create_task(_asking(store))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait({asked})
+    assert asked.cancelled()
+
+
+async def _asking(store: Store) -> None:
+    while True:
+        assert await store.get("k") == b"v"
+        await asyncio.sleep(0)
+
+
 async def test_a_reader_that_is_called_off_harms_nobody(store: Store) -> None:
     one = asyncio.create_task(store.read("log", "", DEADLINE_S * 2))
     await store.get("k")
