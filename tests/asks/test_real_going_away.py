@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -278,7 +278,7 @@ STOPPED = ["py1", "ts1", "py1-stdio", "ts1-stdio", "py2-modern-stdio"]
 
 
 @asynccontextmanager
-async def asked_everywhere(at: House, label: str) -> AsyncIterator[dict[str, Open]]:
+async def asked_everywhere(at: House, label: str, routes: Sequence[str]) -> AsyncIterator[dict[str, Open]]:
     """On each route a modern client has been asked, and told to come back; and a legacy one is, on its stream, where
     the server's era or process is not its client's own."""
 
@@ -293,8 +293,8 @@ async def asked_everywhere(at: House, label: str) -> AsyncIterator[dict[str, Ope
         return route, opened
 
     async with contextlib.AsyncExitStack() as stack:
-        await asyncio.gather(*map(asked_later, STOPPED))
-        yield dict(await asyncio.gather(*(asked(route) for route in STOPPED if route.endswith("stdio"))))
+        await asyncio.gather(*map(asked_later, routes))
+        yield dict(await asyncio.gather(*(asked(route) for route in routes if route.endswith("stdio"))))
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
@@ -303,13 +303,15 @@ async def test_a_gateway_that_goes_takes_its_children_along_and_cancels_what_it_
 ) -> None:
     witness = shared_house.witness
     upstreams = behind(shared_house.urls, witness, label)
-    configuration = settings({name: upstreams[name] for name in STOPPED}, grace_s=0)
+    # servers by address on these SDKs do not notice that a killed gateway is gone: there is nobody to tell them
+    routes = [route for route in STOPPED if how is signal.SIGTERM or route.endswith("stdio")]
+    configuration = settings({name: upstreams[name] for name in routes}, grace_s=0)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "gateway.yaml"
         file.write_text(json.dumps(configuration))
         gateway = await GatewayProcess.start(["serve", "-c", str(file)], Path(name))
         try:
-            async with asked_everywhere(House(gateway, witness, {}), label) as streams:
+            async with asked_everywhere(House(gateway, witness, {}), label, routes) as streams:
                 gateway.process.send_signal(how)
                 for opened in streams.values():
                     with contextlib.suppress(EOFError, ConnectionError):
