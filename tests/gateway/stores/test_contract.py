@@ -492,7 +492,7 @@ async def test_who_is_called_off_is_called_off_at_whatever_moment(store: Store, 
     for _ in range(steps):
         await asyncio.sleep(0)
     asked.cancel()
-    await asyncio.wait({asked})
+    await asyncio.wait({asked}, timeout=DEADLINE_S)
     assert asked.cancelled()
 
 
