@@ -83,6 +83,7 @@ class Gateway:
             "Sessions at upstreams that callers without one of their own share.",
             lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
         )
+        metrics.endpoints = lambda: self.service.upstreams.endpoints()  # noqa: PLW0108 - a reload replaces the service
         metrics.gauges["mcp_front_door_store_up"] = (
             "Whether the store answers; always 1 where it is this process's own memory.",
             lambda: float(self._state.store.up),

@@ -91,6 +91,11 @@ class Metrics(Collector):
             "Exchanges with upstreams that failed below MCP: connect, tls, timeout, broken.",
             *("upstream", "reason"),
         )
+        self.upstream_retries = Counter(
+            "mcp_front_door_upstream_retries_total",
+            "Requests that went to another endpoint after one had failed.",
+            "upstream",
+        )
         self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
         self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
         self.in_flight = 0
@@ -100,12 +105,14 @@ class Metrics(Collector):
             "mcp_front_door_streams": ("Open streams that stay: GET and subscriptions/listen.", lambda: self.streams),
         }
         self.by_upstream: dict[str, tuple[str, Callable[[], Mapping[str, float]]]] = {}
+        self.endpoints: Callable[[], Mapping[tuple[str, str], bool]] = dict
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        for counted in (self.served, self.asked, self.upstream_errors, self.sessions_opened, self.sessions_ended):
+        counters = (self.upstream_errors, self.upstream_retries, self.sessions_opened, self.sessions_ended)
+        for counted in (self.served, self.asked, *counters):
             yield counted.collect()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, read())
@@ -114,6 +121,14 @@ class Metrics(Collector):
             for upstream, value in read_all().items():
                 family.add_metric((upstream,), value)
             yield family
+        endpoints = GaugeMetricFamily(
+            "mcp_front_door_endpoint_up",
+            "1 for an endpoint in service, 0 for one left out.",
+            labels=("upstream", "endpoint"),
+        )
+        for labels, up in self.endpoints().items():
+            endpoints.add_metric(labels, up)
+        yield endpoints
         build = GaugeMetricFamily(
             "mcp_front_door_build_info", "What runs here; always 1.", labels=("version", "python")
         )

@@ -75,10 +75,13 @@ def _upstream(name: str, settings: Settings) -> str:
     upstream = settings.upstreams[name]
     if upstream.command:
         return f"{name}: runs {upstream.command}, {upstream.scope}, era {upstream.era}"
-    url = urlsplit(upstream.url)
-    return (
-        f"{name}: {urlunsplit((url.scheme, url.netloc, url.path, '...' if url.query else '', ''))}, era {upstream.era}"
-    )
+    several = f", {upstream.balance}" if upstream.urls else ""
+    return f"{name}: {' '.join(map(_shown, upstream.addresses))}{several}, era {upstream.era}"
+
+
+def _shown(address: str) -> str:
+    url = urlsplit(address)
+    return urlunsplit((url.scheme, url.netloc, url.path, "..." if url.query else "", ""))
 
 
 def _conditions(rule: Rule) -> str:

@@ -76,9 +76,11 @@ class ClientFault(Fault):
 class UpstreamFault(Fault):
     """An upstream refused, failed, was silent or spoke nonsense. `executed` is False only where that is certain.
 
-    `contradiction`: it did not answer as a server of its remembered era does."""
+    `contradiction`: it did not answer as a server of its remembered era does. `unanswered`: the connection broke before
+    the head of an answer."""
 
     http = 502
+    unanswered = False
 
     def __init__(
         self,

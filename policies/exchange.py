@@ -24,10 +24,20 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSession:
-    """A legacy session at an upstream. `id` is None where the upstream issues none (session-less legacy servers)."""
+    """A legacy session at an upstream. `id` is None where the upstream issues none (session-less legacy servers).
+
+    `endpoint` and `cookie` lead its requests back to where it was opened (`policies/affinity.py`): the endpoint's key,
+    and the `Cookie` header that goes with them; empty where there is none."""
 
     id: str | None
     version: str
+    endpoint: str = ""
+    cookie: str = ""
+
+    @property
+    def members(self) -> list[str | None]:
+        """All of it as JSON has it: `UpstreamSession(*members)`."""
+        return [self.id, self.version, self.endpoint, self.cookie]
 
 
 @dataclass(frozen=True, slots=True)

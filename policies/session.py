@@ -26,6 +26,10 @@ MAX_INFO: Final = 128
 NOT_FOUND: Final = Rejection(LEGACY_SESSION_NOT_FOUND, "Session not found", http=404)
 
 
+# JSON has no tuples. The second: sealed before there were endpoints.
+_Members = Annotated[tuple[str | None, str, str, str], Strict(False)] | Annotated[tuple[str | None, str], Strict(False)]
+
+
 class _Sealed(BaseModel):
     """The token's content; pydantic stands here because tokens come from outside."""
 
@@ -38,7 +42,7 @@ class _Sealed(BaseModel):
     p: str
     t: int
     e: int
-    u: dict[str, Annotated[tuple[str | None, str], Strict(False)]]  # JSON has no tuples
+    u: dict[str, _Members]
 
 
 def route_key(route: Route) -> str:
@@ -56,7 +60,7 @@ def pack(session: FrontSession) -> str:
         "p": session.principal,
         "t": session.issued_s,
         "e": session.expires_s,
-        "u": {name: [upstream.id, upstream.version] for name, upstream in session.upstreams.items()},
+        "u": {name: upstream.members for name, upstream in session.upstreams.items()},
     }
     return dumps(content).decode()  # keeps what pydantic's own writer does not: long numbers, lone surrogates
 

@@ -20,11 +20,13 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from policies import wellformed
+from policies.affinity import endpoint_key
 from policies.settings_base import Model as _Model
 from policies.settings_base import Problem, UpstreamName, hint
 from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls, ToolTimeouts, UpstreamTls
+from policies.settings_endpoints import MAX_ENDPOINTS, Balance, Ejection, HealthCheck
 from policies.settings_routes import Route
 from policies.settings_store import Store
 
@@ -90,10 +92,26 @@ class Timeouts(_Model):
 
 
 class Upstream(_Model):
-    """One MCP server behind the gateway: at an address (`url`), or a command that is run (`command`)."""
+    """One MCP server behind the gateway: at an address (`url`) or several (`urls`), or a command that is run
+    (`command`)."""
 
     url: Annotated[str, AfterValidator(wellformed.upstream_url)] = ""
-    """The MCP endpoint, http or https, without user, password or fragment. Either this or `command`."""
+    """The MCP endpoint, http or https, without user, password or fragment. Either this, `urls` or `command`.
+    Where several processes answer behind it, sessions must stick by a cookie that is set at `initialize`, and that the
+    gateway sends back with each request of that session; where they do not, list the processes under `urls`."""
+    urls: tuple[Annotated[str, AfterValidator(wellformed.upstream_url)], ...] = ()
+    """The MCP endpoints of a server that runs several times, the same software and era at each; at most 64. A session
+    stays at the endpoint that opened it, and is lost where that is taken out of this list. A request that could not
+    even be sent goes to the next endpoint, and so does one that only reads and is in no client's own session,
+    once, where its connection broke; whatever may have been carried out is not sent again."""
+    balance: Balance = "least_requests"
+    """Which of `urls` gets the next request that belongs to no session: the one with the fewest under way from here,
+    streams that only listen apart, or each in turn. Calls may take a millisecond or an hour, to which turns are
+    blind."""
+    health: HealthCheck = HealthCheck()
+    """How it is found out that an endpoint of `urls` is there."""
+    ejection: Ejection = Ejection()
+    """When an endpoint of `urls` that fails gets no more requests."""
     command: Annotated[str, AfterValidator(wellformed.argument)] = ""
     """The program to run, a name on the `PATH` or a path, which speaks MCP on its standard input and output (stdio). It
     is started at the first use, and again when it has ended: at once after one crash, then after pauses of 1 to 30
@@ -181,25 +199,45 @@ class Upstream(_Model):
             )
         if self.heal and self.era == "modern":
             problems.append((("heal",), "does nothing for era: modern, without sessions; remove it"))
-        if self.tls != UpstreamTls() and not self.url.startswith("https:"):
+        if self.tls != UpstreamTls() and not any(url.startswith("https:") for url in self.addresses):
             problems.append((("tls",), "does nothing for an http url; write https, or remove it"))
         _raise(problems)
         return self
 
     def _misplaced(self) -> Iterator[Problem]:
         """Settings of the other kind of upstream."""
-        if self.url and self.command:
-            yield ("command",), "stands beside url; keep one of the two"
+        given = [name for name in ("url", "urls", "command") if getattr(self, name)]
+        if len(given) > 1:
+            yield (given[1],), f"stands beside {given[0]}; keep one of the two"
+        elif not given:
+            yield ("url",), "is missing; add it, or command: the program to run"
         elif self.command:
             for name in ("headers", "forward_headers", "verifies_headers"):
                 if getattr(self, name):
                     yield (name,), "does nothing for a command, which gets no HTTP; remove it"
-        elif not self.url:
-            yield ("url",), "is missing; add it, or command: the program to run"
         else:
             for name in ("args", "env", "cwd", "scope", "max_children"):
                 if name in self.model_fields_set:
                     yield (name,), "does nothing without command; remove it"
+        if not self.urls:
+            for name in ("balance", "health", "ejection"):
+                if name in self.model_fields_set:
+                    yield (name,), "does nothing without urls; list the endpoints there, or remove it"
+
+    @field_validator("urls", mode="after")
+    @classmethod
+    def _urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        if len(urls) > MAX_ENDPOINTS:
+            raise ValueError(f"holds {len(urls)} endpoints; keep {MAX_ENDPOINTS}, or put a load balancer before them")
+        keys = [endpoint_key(url) for url in urls]
+        twice = [index for index, key in enumerate(keys) if key in keys[:index]]
+        _raise([((index,), "is the endpoint of an earlier one; keep one") for index in twice])
+        return urls
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every endpoint; none for a command."""
+        return self.urls or ((self.url,) if self.url else ())
 
     @property
     def own_env(self) -> tuple[tuple[str, str], ...]:

@@ -14,9 +14,11 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed settings_base settings_clients settings_routes coding",
+            1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
+            "coding",
             2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state",
-            3: "era headers identity inline peek restarts routing translation/discover translation/messages "
+            3: "era headers identity inline peek restarts balance routing translation/discover "
+            "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",
             4: "admission delivery metrics",
         },
@@ -26,7 +28,7 @@ FLOORS = {
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
             3: "upstreams/base upstreams/patience upstreams/underway "
-            "upstreams/reading upstreams/wire upstreams/transport upstreams/child "
+            "upstreams/reading upstreams/endpoints upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",

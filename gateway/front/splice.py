@@ -25,7 +25,7 @@ from policies import jsonrpc
 from policies.delivery import error, farewell
 from policies.errors import Rejection, UpstreamFault, UpstreamRetired
 from policies.headers import name_in
-from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN
+from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN, READS
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
 from policies.request_state import Bond
@@ -85,6 +85,7 @@ async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamRespon
     head.update([*relay.forwarded, *BOTH.items()])
     listens = relay.method == LISTEN
     limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
+    patience = Patience(listens, limits=limits, repeatable=relay.method in READS)
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
 
     async def until_drained(work: Awaitable[bytes]) -> bytes:
@@ -92,7 +93,7 @@ async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamRespon
 
     assert upstream.http is not None  # a command's pipes have no head to pass on
     try:
-        async with upstream.http.request("POST", head, sent, Patience(listens, limits=limits)) as reception:
+        async with upstream.http.request("POST", head, sent, patience) as reception:
             if reception.kind == "sse":
                 blocks = reception.blocks(until_drained if listens else stream.waiting)
                 response = await _stream(relay, blocks, stream, answer, None if listens else limits.total_s)

@@ -77,8 +77,8 @@ class Held:
     async def _end_all(self, replica: str, end: End) -> None:
         found = await self._store.fields(self._key(replica))
         for name in found:
-            upstream, session_id, version = loads(name.encode())
-            await end(upstream, UpstreamSession(session_id, version))
+            upstream, *members = loads(name.encode())
+            await end(upstream, UpstreamSession(*members))
         if found:
             log.info("%d sessions at upstreams of a replica that has died are ended", len(found))
         await self._store.put_field(_ALL, replica, None, TTL_S)
@@ -89,4 +89,4 @@ class Held:
 
 
 def _name(upstream: str, session: UpstreamSession) -> str:
-    return dumps([upstream, session.id, session.version]).decode()
+    return dumps([upstream, *session.members]).decode()

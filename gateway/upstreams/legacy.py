@@ -6,9 +6,10 @@ that closes in mid-call is resumed by GET with `Last-Event-ID`, and a call is ne
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from multidict import CIMultiDict
 
@@ -39,6 +40,7 @@ from policies.mcp import (
     MAY_ASK,
     META_PROGRESS_TOKEN,
     METHOD_NOT_FOUND,
+    READS,
     Json,
 )
 from policies.request_state import RETRY_MEMBERS
@@ -48,6 +50,8 @@ from policies.translation import tasks
 from policies.translation.discover import Description, offers
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _FRUITLESS = 5
 """Resumptions in a row that bring nothing new before the call is given up."""
@@ -75,9 +79,11 @@ class LegacyConnector:
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         who = principal(credentials)
         call = Call("initialize", {}, {}, {}, None, who, Dialect("modern", ""), forwarded=credentials)
-        shared = await self.sessions.shared(call)
-        self.sessions.release(shared)
-        return shared.description
+
+        async def described(shared: Shared) -> Description:
+            return shared.description
+
+        return await self._borrowed(call, described)
 
     async def notify(self, call: Call, owner: FrontSession) -> None:
         """A notification of a legacy client's, inside its own session."""
@@ -118,18 +124,39 @@ class LegacyConnector:
         await run(call, session, exchange)
 
     async def _shared_leg(self, call: Call, exchange: Exchange) -> None:
-        """In a borrowed session. A 404 proves that nothing ran, so that one new session and one retry are safe."""
         run = self._streams.listen_shared if call.method == LISTEN else self._call_shared
         exclusive = call.method in MAY_ASK and any(kind in call.capabilities for kind in ASK_CAPABILITY.values())
-        for _ in range(2):
-            shared = await self.sessions.shared(call, exclusive=exclusive)
+        await self._borrowed(call, lambda shared: run(call, shared, exchange), exclusive=exclusive)
+
+    async def _borrowed(self, call: Call, run: Callable[[Shared], Awaitable[T]], *, exclusive: bool = False) -> T:
+        """Runs something in a borrowed session. A 404 proves that nothing ran, so that one new session and one retry
+        are safe; an endpoint that cannot be reached does too, so that each other one is tried once. What only reads is
+        tried at one more where its connection broke before an answer."""
+        tried: list[str] = []
+        renewed, repeatable = False, call.method in READS
+        while True:
+            endpoint, shared = self._wire.next_endpoint(tried), None
             try:
-                return await run(call, shared, exchange)
-            except SessionGone:
+                shared = await self.sessions.shared(call, endpoint, exclusive=exclusive)
+                return await run(shared)
+            except SessionGone as gone:
+                if renewed or shared is None:
+                    why = f"upstream {self._wire.name} refuses the session it has just opened"
+                    raise UpstreamFault(why) from gone
+                renewed = True
                 self.sessions.lost(shared)
+            except UpstreamFault as fault:
+                at = shared.session.endpoint if shared is not None else endpoint
+                tried.append(at)
+                nowhere_else = not at or len(set(tried)) >= self._wire.endpoint_count
+                if fault.contradiction or nowhere_else or (fault.executed and not (repeatable and fault.unanswered)):
+                    raise
+                repeatable = repeatable and not fault.executed
+                if shared is not None:
+                    self.sessions.lost(shared)
             finally:
-                self.sessions.release(shared)
-        raise UpstreamFault(f"upstream {self._wire.name} refuses the session it has just opened")
+                if shared is not None:
+                    self.sessions.release(shared)
 
     async def _call_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
         await self._call(call, session, Conversation(self.sessions, session, call, exchange, None, None))
@@ -181,6 +208,7 @@ class LegacyConnector:
         except UpstreamFault as fault:
             if fault.http == 504 or talk.task is not None:  # it may still run: nobody waits for it any more
                 self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
+            fault.executed = fault.executed or talk.task is not None  # whatever became of what looked for its outcome
             raise
         finally:
             del self._running[request_id]
@@ -193,7 +221,7 @@ class LegacyConnector:
         head = self.sessions.headers(session, call.forwarded)
         place = Place()
         try:
-            patience = Patience(waited=talk.waited, limits=self._limits(call))
+            patience = Patience(waited=talk.waited, limits=self._limits(call), endpoint=session.endpoint)
             async with self._wire.request("POST", head, body, patience) as reception:
                 if reception.status == 404 and session.id is not None:
                     raise SessionGone
@@ -206,7 +234,7 @@ class LegacyConnector:
     async def _resume(self, session: UpstreamSession, call: Call, talk: Conversation, place: "Place") -> None:
         """Polls for the rest of a stream that closed before its answer (transports, Sending Messages, 6)."""
         fruitless = 0
-        patience = Patience(waited=talk.waited, limits=self._limits(call))
+        patience = Patience(waited=talk.waited, limits=self._limits(call), endpoint=session.endpoint)
         while not talk.done:
             if place.event_id is None or fruitless >= _FRUITLESS:
                 raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
@@ -219,8 +247,9 @@ class LegacyConnector:
                     if reception.status != 200:
                         raise UpstreamFault(f"upstream {self._wire.name} does not resume the stream it closed")
                     await self._hear(reception, talk, place)
-            except UpstreamFault:
+            except UpstreamFault as fault:
                 if place.event_id == before:
+                    fault.executed = True  # this GET was not, perhaps, but the call was
                     raise
             fruitless = 0 if place.event_id != before else fruitless + 1
 
@@ -298,13 +327,12 @@ class LegacyConnector:
 
     async def _page(self, call: Call, cursor: str | None) -> Json | None:
         """One page of the tools as this caller sees them."""
-        shared = await self.sessions.shared(call)
-        try:
+
+        async def list_tools(shared: Shared) -> Json:
             params: Json = {} if cursor is None else {"cursor": cursor}
-            message = await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
-        finally:
-            self.sessions.release(shared)
-        result = message.get("result")
+            return await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
+
+        result = (await self._borrowed(call, list_tools)).get("result")
         return result if isinstance(result, dict) else None
 
     def _spawn(self, work: Awaitable[None]) -> None:

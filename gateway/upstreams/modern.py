@@ -36,6 +36,7 @@ from policies.mcp import (
     META_PROGRESS_TOKEN,
     META_VERSION,
     PROGRESS,
+    READS,
     Json,
 )
 from policies.routing import timeouts_for
@@ -126,7 +127,8 @@ class ModernConnector:
     async def _attempt(self, call: Call, exchange: Exchange, *, fresh: bool) -> tuple[int, Json]:
         request_id = self._ids.next()
         body, head = self._request(call, request_id, await self._specs(call, fresh))
-        async with self._wire.request("POST", head, body, Patience(limits=self._limits(call))) as reception:
+        patience = Patience(limits=self._limits(call), repeatable=call.method in READS)
+        async with self._wire.request("POST", head, body, patience) as reception:
             return reception.status, await self._last_message(reception, request_id, exchange)
 
     def _request(self, call: Call, request_id: int, specs: Sequence[ParamHeader]) -> tuple[bytes, dict[str, str]]:
@@ -260,7 +262,7 @@ class ModernConnector:
         body, head = self._request(call, request_id, ())
         async with (
             within(self._wire.settings.timeouts.first_byte_s, self._wire.name),
-            self._wire.request("POST", head, body) as reception,
+            self._wire.request("POST", head, body, Patience(repeatable=True)) as reception,
         ):
             return await self._last_message(reception, request_id, Exchange(call))
 

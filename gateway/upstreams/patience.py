@@ -1,4 +1,5 @@
-"""How long an upstream may take over one request: decided by who sends it, kept by the transport."""
+"""What of one request is for its sender to decide and for the transport to keep: how long the upstream may take over
+it, at which of several endpoints it belongs, and whether it may be sent again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,12 +16,15 @@ class Patience:
     """`long_lived`: a stream that may be silent for as long as it likes; retiring the upstream ends it, unless a call
     that may end first has `needed` it. `waited()`: until when, by the loop's clock, the upstream itself has waited for
     an answer of the client's (now, while it does): its silence is none before. `limits`: time-outs other than the
-    upstream's own."""
+    upstream's own. `endpoint`: the key of the one that must have it, where a session lives there. `repeatable`: it only
+    reads, and may go to another endpoint where its connection broke before an answer."""
 
     long_lived: bool = False
     needed: bool = False
     waited: Callable[[], float] | None = None
     limits: Timeouts | None = None
+    endpoint: str = ""
+    repeatable: bool = False
 
 
 USUAL = Patience()

@@ -80,7 +80,8 @@ class Upstream:
         self._probing: dict[Credentials, asyncio.Task[Eras]] = {}
         self._described: tuple[Description, float] | None = None
         self._describing: asyncio.Task[None] | None = None
-        where = self.settings.url or jsonrpc.dumps([self.settings.command, *self.settings.args]).decode()
+        command = jsonrpc.dumps([self.settings.command, *self.settings.args]).decode()
+        where = " ".join(self.settings.addresses) or command
         self._key = f"era:{name}:{hashlib.sha256(where.encode()).hexdigest()[:16]}"
 
     async def connector(self, front: Era, credentials: Credentials = ()) -> Connector:
@@ -323,6 +324,17 @@ class Upstreams:
     def shared_sessions(self) -> Mapping[str, int]:
         """How many sessions at each upstream are shared by callers without one of their own."""
         return {name: len(upstream.legacy.sessions) for name, upstream in self._by_name.items()}
+
+    def endpoints(self) -> Mapping[tuple[str, str], bool]:
+        """Of each endpoint of an upstream that has several, by the upstream's name and its own, whether it is in
+        service."""
+        several = [upstream for upstream in self if upstream.settings.urls]
+        return {
+            (upstream.name, label): up
+            for upstream in several
+            if upstream.http is not None
+            for label, up in upstream.http.endpoints.in_service().items()
+        }
 
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.patience import within
+from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH, Wire
 from policies import era, headers, jsonrpc
@@ -92,7 +92,8 @@ async def speaks_legacy(wire: Transport, ids: Ids, credentials: Credentials = ()
         return False, None
     version = str(result["protocolVersion"])
     if session is not None:
-        await _delete(wire, session, version, credentials)
+        head = {**dict(credentials), HEADER_SESSION: session, HEADER_VERSION: version}
+        await _delete(wire, head | ({"Cookie": reception.cookie} if reception.cookie else {}), reception.endpoint)
     return session is not None, of_initialize(result, version)
 
 
@@ -151,7 +152,7 @@ async def _discover_once(wire: Transport, ids: Ids, version: str, credentials: C
     meta = {META_VERSION: version, META_CLIENT_INFO: OWN_INFO, META_CLIENT_CAPABILITIES: {}}
     body = jsonrpc.request(ids.next(), "server/discover", {"_meta": meta})
     head = dict(credentials) | headers.build("server/discover", {}, version) | BOTH
-    async with wire.request("POST", head, body) as reception:
+    async with wire.request("POST", head, body, Patience(repeatable=True)) as reception:
         if reception.status in (401, 403) or reception.status >= 500:
             verdict = era.judge(reception.status, None)
             return replace(verdict, status=reception.status, challenge=reception.headers.get("WWW-Authenticate"))
@@ -163,9 +164,9 @@ async def _discover_once(wire: Transport, ids: Ids, version: str, credentials: C
             return era.judge(reception.status, None)  # HTML, an empty body, a 202: no modern answer
 
 
-async def _delete(wire: Transport, session: str, version: str, credentials: Credentials) -> None:
+async def _delete(wire: Transport, head: dict[str, str], endpoint: str) -> None:
     try:
-        async with wire.request("DELETE", {**dict(credentials), HEADER_SESSION: session, HEADER_VERSION: version}):
+        async with wire.request("DELETE", head, None, Patience(endpoint=endpoint)):
             pass
     except UpstreamFault:
         return  # it will expire there

@@ -17,7 +17,7 @@ from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import UPSTREAM
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import OWN_INFO, Ids
-from gateway.upstreams.patience import within
+from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH
 from policies import jsonrpc
@@ -82,6 +82,8 @@ class Sessions:
         self._told: dict[str, None] = {}
         self._ids = ids
         self._ttl_s = session_ttl_s
+        timeouts = wire.settings.timeouts
+        self._patience_s = timeouts.first_byte_s + timeouts.connect_s  # the transport waits for the head, and counts it
         self._shared: dict[str, Shared] = {}
         self._leased: set[str] = set()
         self._retired = False
@@ -96,24 +98,34 @@ class Sessions:
     # any session
 
     def headers(self, session: UpstreamSession, forwarded: Sequence[tuple[str, str]]) -> dict[str, str]:
-        """The head of a request inside `session`: its id, if there is one, and the version negotiated with it."""
+        """The head of a request inside `session`: its id, if there is one, the version negotiated with it, and what a
+        load balancer knows it by."""
         head = dict(forwarded) | BOTH | {HEADER_VERSION: session.version}
+        if session.cookie:
+            head["Cookie"] = session.cookie
         if session.id is not None:
             head[HEADER_SESSION] = session.id
         return head
 
     async def open(
-        self, capabilities: Json, info: Json | None, version: str, forwarded: Sequence[tuple[str, str]]
+        self,
+        capabilities: Json,
+        info: Json | None,
+        version: str,
+        forwarded: Sequence[tuple[str, str]],
+        endpoint: str = "",
     ) -> tuple[UpstreamSession, Description]:
-        """`initialize`: no version header on it, since some servers refuse those they do not know."""
+        """`initialize`, at the endpoint called `endpoint` if any: no version header on it, since some servers refuse
+        those they do not know."""
         params: Json = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": info or OWN_INFO}
         body = jsonrpc.request(self._ids.next(), "initialize", params)
         async with (
-            within(self._wire.settings.timeouts.first_byte_s, self._wire.name),  # an answer that drips is none
-            self._wire.request("POST", dict(forwarded) | BOTH, body) as reception,
+            within(self._patience_s, self._wire.name),  # an answer that drips is none
+            self._wire.request("POST", dict(forwarded) | BOTH, body, Patience(endpoint=endpoint)) as reception,
         ):
             message = await reception.response()
             session_id = reception.headers.get(HEADER_SESSION)
+            opened_at, cookie = reception.endpoint, reception.cookie
         if session_id is not None and not _SESSION_ID.fullmatch(session_id):
             raise UpstreamFault(f"upstream {self._wire.name} names its session by what is no session id")
         result = message.get("result")
@@ -124,11 +136,13 @@ class Sessions:
         negotiated = result.get("protocolVersion")
         if negotiated not in LEGACY_VERSIONS:
             raise UpstreamFault(f"upstream {self._wire.name} wants a protocol version this gateway does not know")
-        return UpstreamSession(session_id, negotiated), of_initialize(result, negotiated)
+        where = opened_at if session_id is not None else ""  # without one, nothing lives anywhere
+        return UpstreamSession(session_id, negotiated, where, cookie), of_initialize(result, negotiated)
 
     async def tell(self, session: UpstreamSession, body: bytes, forwarded: Sequence[tuple[str, str]]) -> None:
         """Sends a notification or a response. Whatever a server answers to it is accepted, but for 404."""
-        async with self._wire.request("POST", self.headers(session, forwarded), body) as reception:
+        head, where = self.headers(session, forwarded), Patience(endpoint=session.endpoint)
+        async with self._wire.request("POST", head, body, where) as reception:
             if reception.status == 404 and session.id is not None:
                 raise SessionGone
 
@@ -137,9 +151,10 @@ class Sessions:
     ) -> Json:
         """One request of the gateway's own inside a session; the whole JSON-RPC response."""
         body = jsonrpc.request(self._ids.next(), method, params)
+        head, where = self.headers(session, forwarded), Patience(endpoint=session.endpoint)
         async with (
-            within(self._wire.settings.timeouts.first_byte_s, self._wire.name),
-            self._wire.request("POST", self.headers(session, forwarded), body) as reception,
+            within(self._patience_s, self._wire.name),
+            self._wire.request("POST", head, body, where) as reception,
         ):
             if reception.status == 404 and session.id is not None:
                 raise SessionGone
@@ -150,7 +165,8 @@ class Sessions:
         if session.id is None:
             return
         try:
-            async with self._wire.request("DELETE", self.headers(session, forwarded)):
+            where = Patience(endpoint=session.endpoint)
+            async with self._wire.request("DELETE", self.headers(session, forwarded), None, where):
                 pass
         except UpstreamFault:
             log.debug("a session of upstream %s could not be deleted", self._wire.name)
@@ -222,28 +238,30 @@ class Sessions:
 
     # shared ones
 
-    async def shared(self, call: Call, *, exclusive: bool = False) -> Shared:
-        """The session for this call's principal and capabilities, opened at the first use and kept while used.
+    async def shared(self, call: Call, endpoint: str, *, exclusive: bool = False) -> Shared:
+        """The session for this call's principal and capabilities at that endpoint, opened at the first use and kept
+        while used.
 
         `exclusive`: one that no other call uses meanwhile, since an ask on its GET stream does not say which call it
-        belongs to. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
+        belongs to; it may be at another endpoint. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them
+        in use."""
         key = _digest(call)
         if not exclusive:
-            return await self._borrow(key, call, leased=False)
+            return await self._borrow(f"{key}@{endpoint}", call, endpoint, leased=False)
         key = self._free_slot(key, MAX_SHARED // 2 if call.principal == ANONYMOUS else MAX_EXCLUSIVE)
         self._leased.add(key)
         found = None
         try:
-            found = await self._borrow(key, call, leased=True)
+            found = await self._borrow(key, call, endpoint, leased=True)
         finally:
             if found is None:
                 self._leased.discard(key)
         return found
 
-    async def _borrow(self, key: str, call: Call, *, leased: bool) -> Shared:
+    async def _borrow(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
         found = self._shared.get(key)
         if found is None or key in self._opening:  # the second: its stream is yet to open
-            found = await self._once(key, lambda: self._open_shared(key, call, leased=leased))
+            found = await self._once(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
         found.users += 1
         if found.expiry is not None:
             found.expiry.cancel()
@@ -298,9 +316,9 @@ class Sessions:
         while self._background:
             await asyncio.wait(self._background)
 
-    async def _open_shared(self, key: str, call: Call, *, leased: bool) -> Shared:
+    async def _open_shared(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
         self._make_room()
-        session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded)
+        session, description = await self.open(call.capabilities, None, LATEST_LEGACY, call.forwarded, endpoint)
         await self.tell(session, jsonrpc.notification("notifications/initialized"), call.forwarded)
         if not lasting(call.forwarded):
             await self._held.add(self._wire.name, session)
@@ -346,12 +364,11 @@ class Sessions:
 
 
 def _packed(session: UpstreamSession) -> bytes:
-    return jsonrpc.dumps([session.id, session.version])
+    return jsonrpc.dumps(session.members)
 
 
 def _unpacked(value: bytes) -> UpstreamSession:
-    session_id, version = jsonrpc.loads(value)
-    return UpstreamSession(session_id, version)
+    return UpstreamSession(*jsonrpc.loads(value))
 
 
 def _digest(call: Call) -> str:

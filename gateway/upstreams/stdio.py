@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -56,6 +56,7 @@ class StdioTransport:
     """`request` speaks as `gateway/upstreams/transport.py` says."""
 
     has_headers = False
+    endpoint_count = 1
 
     def __init__(self, name: str, settings: UpstreamSettings, limits: Limits, ids: Ids) -> None:
         self.name = name
@@ -89,6 +90,9 @@ class StdioTransport:
         with self._underway:
             async with self._request(method, headers, body, patience) as reception:
                 yield reception
+
+    def next_endpoint(self, _tried: Collection[str] = (), /) -> str:
+        return ""
 
     async def retire(self) -> None:
         """Ends the streams, and waits until nothing else is under way either."""

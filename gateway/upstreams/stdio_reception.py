@@ -26,6 +26,8 @@ class Bounds:
 class StdioReception:
     """What a child answers, in HTTP's form."""
 
+    endpoint = cookie = ""
+
     def __init__(
         self,
         name: str,

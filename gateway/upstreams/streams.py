@@ -122,16 +122,19 @@ class Streams:
         """Reads the standalone stream of a session until it is refused, again and again where it ends or breaks.
 
         Raises `SessionGone` on 404, an `UpstreamFault` with HTTP 405 where the first request is refused otherwise, or
-        later ones are again and again.
+        later ones are again and again. A shared session's endpoint that cannot be reached is not waited for where there
+        are others: who listens there is better served by them.
         """
         first, refused = True, 0
+        patience = Patience(True, needed, endpoint=session.endpoint)
+        may_move = call.owner is None and self._wire.endpoint_count > 1
         while True:
             head = self.sessions.headers(session, call.forwarded) | EVENTS
             head.pop("Content-Type", None)
             if place.event_id is not None:
                 head[HEADER_LAST_EVENT] = place.event_id
             try:
-                async with self._wire.request("GET", head, None, Patience(True, needed)) as reception:
+                async with self._wire.request("GET", head, None, patience) as reception:
                     if reception.status == 404 and session.id is not None:
                         raise SessionGone
                     if reception.status != 200 or reception.kind != "sse":
@@ -147,7 +150,7 @@ class Streams:
                 raise
             except UpstreamFault as fault:
                 refused += fault.http == 405
-                if first or refused >= _REFUSALS:
+                if first or refused >= _REFUSALS or (may_move and not fault.executed):
                     raise
             await asyncio.sleep(place.retry_ms / 1000 * 2 ** max(0, refused - 1))
 

@@ -5,7 +5,7 @@ request, DELETE ends a session. Specification: basic/transports of every revisio
 here.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -21,6 +21,14 @@ class Reception(Protocol):
     """An answer whose head is there. `kind`: `sse` where messages come one by one."""
 
     status: int
+
+    @property
+    def endpoint(self) -> str:
+        """The key of the endpoint that answered, empty where there are none to tell apart."""
+
+    @property
+    def cookie(self) -> str:
+        """What it set, as the `Cookie` header of later requests in the session that it opened; empty for nothing."""
 
     @property
     def headers(self) -> Mapping[str, str]: ...
@@ -45,6 +53,13 @@ class Transport(Protocol):
     settings: UpstreamSettings
     limits: Limits
     has_headers: bool
+
+    @property
+    def endpoint_count(self) -> int: ...
+
+    def next_endpoint(self, tried: Collection[str] = (), /) -> str:
+        """The key of the endpoint that is best asked next, or in place of those where a request was `tried` in vain;
+        empty where there is none."""
 
     def request(
         self,

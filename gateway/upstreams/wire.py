@@ -1,15 +1,16 @@
-"""One upstream endpoint over HTTP: requests out, JSON or events in.
+"""One upstream over HTTP, at one endpoint or several: requests out, JSON or events in.
 
 Every foreign exception becomes an `UpstreamFault` here, and nowhere else; bounds on size and silence are kept here.
 A response left unread when its block ends, a cancelled one for instance, closes its connection: that is how a modern
 upstream learns of a cancel (2026-07-28 streamable-http, Cancellation). Nothing is ever sent twice here, but for one
-same-origin 307 or 308, which by its meaning was not executed.
+same-origin 307 or 308, which by its meaning was not executed. At another endpoint, a request is tried that could not be
+sent at all, and one that only reads once more where the connection broke before an answer.
 """
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -18,10 +19,11 @@ from multidict import CIMultiDict
 
 from gateway import tls_files
 from gateway.metrics import Metrics
+from gateway.upstreams.endpoints import Endpoint, Endpoints
 from gateway.upstreams.patience import USUAL, Patience, Silence, unless_silent
 from gateway.upstreams.reading import Blocks, Pieces, Waiting
 from gateway.upstreams.underway import Underway
-from policies import coding, sse
+from policies import affinity, coding, sse
 from policies.errors import ClientFault, UpstreamFault
 from policies.mcp import Json
 from policies.settings import Limits
@@ -33,6 +35,10 @@ BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "applic
 EVENTS = {"Accept": "text/event-stream"}
 FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
 """What the HTTP client raises (TLS errors are OSErrors)."""
+
+_PORTS = {"http": 80, "https": 443}
+_CHECK = aiohttp.ClientTimeout(total=None)
+"""Of a health check, whose time is bounded as a whole."""
 
 _PASSED_STATUS = frozenset({429, 502, 503, 504})
 
@@ -54,11 +60,24 @@ class Wire:
         self._http = http
         self._metrics = metrics or Metrics()
         self._own = settings.own_headers
+        self._own_cookie = next((value for header, value in self._own if header.lower() == "cookie"), None)
+        self.endpoints = Endpoints(name, settings, self._is_there)
         self._underway = Underway(name)
         self._streams: set[asyncio.Timeout] = set()
         self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
         if settings.tls != UpstreamTls():
             self._tls = tls_files.client_context(settings.tls)
+        self.endpoints.watch()
+
+    @property
+    def endpoint_count(self) -> int:
+        return len(self.endpoints)
+
+    def next_endpoint(self, tried: Collection[str] = (), /) -> str:
+        endpoint = self.endpoints.choose("", tried)
+        if tried and endpoint is not None:
+            self._metrics.upstream_retries.add(self.name)
+        return endpoint.key if endpoint is not None else ""
 
     @asynccontextmanager
     async def request(
@@ -70,29 +89,61 @@ class Wire:
     ) -> AsyncIterator["Reception"]:
         """Sends one request; the block runs once the response's head is there.
 
-        Raises `UpstreamFault`.
+        Raises `UpstreamFault`, and `SessionGone` where the endpoint that must have it is no longer configured.
         """
-        limits, waited = patience.limits or self.settings.timeouts, patience.waited
-        long_lived = patience.long_lived
         sent = CIMultiDict(_BASE)
         sent.update(headers)
+        cookie = sent.get("Cookie")  # a session's own
         sent.update(self._own)
-        timeout = aiohttp.ClientTimeout(
-            total=None,
-            sock_connect=limits.connect_s,
-            sock_read=None if long_lived or waited is not None else limits.idle_s,
-        )
+        if cookie is not None and self._own_cookie is not None:
+            sent["Cookie"] = f"{self._own_cookie}; {cookie}"
+        answered = False
         try:
             with self._underway:
-                async with self._scope(long_lived and not patience.needed):
-                    response = await self._head(method, sent, body, timeout, Silence(limits, waited))
-                    try:
-                        yield Reception(response, self, Silence(limits, waited))
-                    finally:
-                        response.close() if not response.content.at_eof() else response.release()
+                async with (
+                    self._scope(patience.long_lived and not patience.needed),
+                    self._answered(method, sent, body, patience) as reception,
+                ):
+                    answered = True
+                    yield reception
         except FOREIGN as error:
-            ended = self._underway.retired and long_lived
-            raise self._underway.retirement() if ended else self.fault(error) from error
+            if self._underway.retired and patience.long_lived:
+                raise self._underway.retirement() from error
+            fault = self.fault(error)
+            fault.unanswered = not answered and _reason(error) == "broken"
+            raise fault from error
+
+    @asynccontextmanager
+    async def _answered(
+        self, method: str, headers: CIMultiDict[str], body: bytes | None, patience: Patience
+    ) -> AsyncIterator["Reception"]:
+        """The answer of the endpoint that is best asked, or of another one where that could not be: each at most
+        once."""
+        silence = Silence(patience.limits or self.settings.timeouts, patience.waited)
+        repeatable, tried = patience.repeatable, list[str]()
+        endpoint = self.endpoints.choose(patience.endpoint)
+        while endpoint is not None:
+            with endpoint if not patience.long_lived else nullcontext():
+                try:
+                    response = await self._head(endpoint.url, method, headers, body, patience)
+                except FOREIGN as error:
+                    self.endpoints.failed(endpoint)
+                    tried.append(endpoint.key)
+                    unsent = not _fault(error, self.name).executed
+                    may_go_on = unsent or (repeatable and _reason(error) == "broken")
+                    repeatable = repeatable and unsent
+                    endpoint = self.endpoints.choose(patience.endpoint, tried) if may_go_on else None
+                    if endpoint is None:
+                        raise
+                    self._metrics.upstream_retries.add(self.name)
+                    self._metrics.upstream_errors.add(self.name, _reason(error))
+                    continue
+                self.endpoints.answered(endpoint, response.status)
+                try:
+                    yield Reception(response, self, silence, endpoint.key)
+                finally:
+                    response.close() if not response.content.at_eof() else response.release()
+                return
 
     def fault(self, error: Exception) -> UpstreamFault:
         """What the HTTP client raised, counted, and as whose fault it is."""
@@ -123,18 +174,35 @@ class Wire:
 
     async def close(self) -> None:
         """The connections are those of all upstreams, and not this one's to close."""
+        await self.endpoints.close()
+
+    async def _is_there(self, endpoint: Endpoint) -> bool:
+        """Whether an endpoint accepts connections or, where a path is configured for that, says that it is well."""
+        path, timeouts, url = self.settings.health.path, self.settings.timeouts, urlsplit(endpoint.url)
+        try:
+            if path:
+                asked = self._send("GET", f"{url.scheme}://{url.netloc}{path}", CIMultiDict(self._own), None, _CHECK)
+                async with asyncio.timeout(timeouts.probe_s):
+                    response = await asked
+                response.close()
+                return 200 <= response.status < 300
+            async with asyncio.timeout(timeouts.connect_s):
+                _, writer = await asyncio.open_connection(url.hostname, url.port or _PORTS[url.scheme])
+            writer.close()
+        except FOREIGN:
+            return False
+        return True
 
     async def _head(
-        self,
-        method: str,
-        headers: CIMultiDict[str],
-        body: bytes | None,
-        bounds: aiohttp.ClientTimeout,
-        silence: Silence,
+        self, url: str, method: str, headers: CIMultiDict[str], body: bytes | None, patience: Patience
     ) -> aiohttp.ClientResponse:
-        url = self.settings.url
+        limits = patience.limits or self.settings.timeouts
+        unwatched = patience.long_lived or patience.waited is not None
+        bounds = aiohttp.ClientTimeout(
+            total=None, sock_connect=limits.connect_s, sock_read=None if unwatched else limits.idle_s
+        )
         for _ in range(2):
-            async with unless_silent(silence.limits.first_byte_s, silence.waited):
+            async with unless_silent(limits.first_byte_s, patience.waited):
                 response = await self._send(method, url, headers, body, bounds)
             if not 300 <= response.status < 400:
                 return response
@@ -168,8 +236,9 @@ class Wire:
 class Reception:
     """A response whose head has arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, silence: Silence) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: Wire, silence: Silence, endpoint: str) -> None:
         self.name = wire.name
+        self.endpoint = endpoint
         self.status = response.status
         self.headers = response.headers
         self._response = response
@@ -181,6 +250,10 @@ class Reception:
             raise UpstreamFault(f"upstream {wire.name} answered in {what}; let it send {coding.READABLE} or none")
         self._decoder = coding.Decoder(content) if content != "identity" else None
         self._decoded: Iterator[bytes] = iter(())
+
+    @property
+    def cookie(self) -> str:
+        return affinity.cookie_header(self._response.cookies.values())
 
     @property
     def kind(self) -> Literal["json", "sse", "other"]:
@@ -282,7 +355,7 @@ def _target(url: str, location: str) -> str | None:
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _reason(error: Exception) -> str:

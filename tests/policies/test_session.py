@@ -78,6 +78,15 @@ def test_the_content_is_read_as_it_is_written() -> None:
     )  # fmt: skip
 
 
+def test_where_a_session_was_opened_is_read_as_it_is_written() -> None:
+    where = UpstreamSession("x", "2025-11-25", "0a1b2c3d", "AWSALB=abc; b=1")
+    opened = replace(OPENED, upstreams={"a": where, "b": UpstreamSession(None, "2024-11-05", "", "c=1")})
+    assert session.unseal(RING, ROUTE, session.seal(RING, opened, NONCE)) == opened
+    found = session.unseal(RING, ROUTE, sealed(content(u={"a": where.members})))
+    assert found is not None
+    assert found.upstreams == {"a": where}
+
+
 GENUINE = session.seal(RING, OPENED, NONCE)
 NOT_OURS = {
     "an empty text": "",
@@ -109,6 +118,8 @@ NOT_OURS = {
     "capabilities of a wrong type": sealed(content(c=[])),
     "an upstream of a wrong type": sealed(content(u={"a": "x"})),
     "an upstream without its version": sealed(content(u={"a": ["x"]})),
+    "an upstream with an endpoint alone": sealed(content(u={"a": ["x", "2025-11-25", "0a1b2c3d"]})),
+    "an upstream with a cookie of a wrong type": sealed(content(u={"a": ["x", "2025-11-25", "", None]})),
     "an upstream with a version of a wrong type": sealed(content(u={"a": ["x", None]})),
 }
 

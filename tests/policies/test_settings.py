@@ -157,6 +157,10 @@ def test_an_upstream_url_that_cannot_be_called_is_refused_without_being_quoted(w
         ({"args": ["x"]}, "args", "does nothing without command"),
         ({"env": {"A": "x"}}, "env", "does nothing without command"),
         ({"scope": "shared"}, "scope", "does nothing without command"),
+        ({"urls": ["http://b/"]}, "urls", "beside url; keep one"),
+        ({"balance": "round_robin"}, "balance", "does nothing without urls"),
+        ({"health": {"interval_s": 5}}, "health", "does nothing without urls"),
+        ({"ejection": {"failures": 1}}, "ejection", "does nothing without urls"),
         ({"timeouts": {"first_byte_s": 7200}}, "timeouts", "must not exceed total_s"),
         ({"timeouts": {"connect_s": 0}}, "timeouts.connect_s", "greater than 0"),
         ({"timeouts": {"total_s": float("inf")}}, "timeouts.total_s", "finite"),
@@ -176,6 +180,18 @@ def test_an_upstream_setting_that_would_break_or_do_nothing_is_refused(
     [
         ({}, "url", "is missing; add it, or command: the program to run"),
         ({"command": ""}, "url", "is missing; add it, or command"),
+        ({"urls": []}, "url", "is missing; add it, or command"),
+        ({"urls": ["http://a/"], "command": "a"}, "command", "beside urls; keep one"),
+        ({"urls": ["http://a/", "b"]}, "urls.1", "must be an http or https URL"),
+        ({"urls": ["http://a/", "http://b/", "http://A/?k=planted"]}, "urls.2", "endpoint of an earlier one"),
+        ({"urls": [f"http://a/{n}" for n in range(65)]}, "urls", "keep 64, or put a load balancer before them"),
+        ({"urls": ["http://a/"], "balance": "random"}, "balance", "'least_requests' or 'round_robin'"),
+        ({"urls": ["http://a/"], "health": {"path": "healthz"}}, "health.path", 'must start with "/"'),
+        ({"urls": ["http://a/"], "health": {"interval_s": 0}}, "health.interval_s", "greater than or equal to 0.1"),
+        ({"urls": ["http://a/"], "ejection": {"failures": 0}}, "ejection.failures", "greater than or equal to 1"),
+        ({"urls": ["http://a/"], "ejection": {"max_share": 2}}, "ejection.max_share", "less than or equal to 1"),
+        ({"urls": ["http://a/"], "tls": {"server_name": "a"}}, "tls", "does nothing for an http url"),
+        ({"urls": ["http://a/"], "args": ["x"]}, "args", "does nothing without command"),
         ({"command": "a\0b"}, "command", "null byte"),
         ({"command": "a", "args": ["a\0b"]}, "args.0", "null byte"),
         ({"command": "a", "env": {"A=B": "planted"}}, "env.A=B.[key]", "no name of a variable"),
@@ -187,13 +203,29 @@ def test_an_upstream_setting_that_would_break_or_do_nothing_is_refused(
         ({"command": "a", "max_children": 0}, "max_children", "greater than or equal to 1"),
     ],
 )
-def test_a_command_that_cannot_be_run_or_a_setting_that_it_cannot_have_is_refused(
+def test_an_upstream_that_cannot_be_reached_or_run_or_a_setting_that_it_cannot_have_is_refused(
     members: dict[str, Any], place: str, complaint: str
 ) -> None:
     found = faults(document(upstreams={"weather": members}))
     assert complaint in found[f"upstreams.weather.{place}"]
     assert len(found) == 1
     assert "planted" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("members", "addresses"),
+    [
+        ({"url": "http://a"}, ("http://a/",)),
+        ({"urls": ["http://a", "HTTP://B:1/mcp"]}, ("http://a/", "http://b:1/mcp")),
+        ({"urls": ["http://a", "https://b"], "tls": {"server_name": "c"}}, ("http://a/", "https://b/")),
+        ({"command": "a"}, ()),
+    ],
+)
+def test_an_upstream_is_at_one_address_at_several_or_at_none(
+    members: dict[str, Any], addresses: tuple[str, ...]
+) -> None:
+    weather = Settings.model_validate(document(upstreams={"weather": members})).upstreams["weather"]
+    assert weather.addresses == addresses
 
 
 def test_a_commands_variables_are_shown_to_its_process_alone() -> None:

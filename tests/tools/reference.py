@@ -14,7 +14,8 @@ from policies.settings import Settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
-    *("Settings", "ListenTls", "Connections", "Upstream", "Timeouts", "ToolTimeouts", "UpstreamTls"),
+    *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection"),
+    *("Timeouts", "ToolTimeouts", "UpstreamTls"),
     *("Route", "Rule", "Match", "Client", "Limits", "Sessions", "Streams", "Store", "StoreTls", "Log"),
 )
 TITLES: Final = {
@@ -22,6 +23,8 @@ TITLES: Final = {
     "ListenTls": "`tls`",
     "Connections": "`connections`",
     "Upstream": "`upstreams.NAME`",
+    "HealthCheck": "`upstreams.NAME.health`",
+    "Ejection": "`upstreams.NAME.ejection`",
     "Timeouts": "`upstreams.NAME.timeouts`",
     "ToolTimeouts": "`upstreams.NAME.tools.PATTERN`",
     "UpstreamTls": "`upstreams.NAME.tls`",
