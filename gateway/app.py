@@ -4,10 +4,14 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import socket
 import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
+
+from prometheus_client.core import Metric
 
 from gateway import tls_files
 from gateway.config import ConfigError
@@ -18,9 +22,9 @@ from gateway.front.http import HttpServer
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
-from gateway.front.status import Status
+from gateway.front.status import READY, Status
 from gateway.logs import configure, stray
-from gateway.metrics import Metrics
+from gateway.metrics import STORE_UP, Metrics, render
 from gateway.parking import Parking
 from gateway.reload import Reloader
 from gateway.signals import Signals
@@ -47,12 +51,32 @@ log = logging.getLogger(__name__)
 _FIXED = ("listen", "admin", "tls", "connections", "store")
 """Settings of the listeners and the store, which are opened once."""
 
+_LINGER_S = 1.0
+"""How long a connection without a request stays when draining begins: its next request may be on its way, and a close
+would meet it. Longer than a round trip, and than a client takes from one request to the next when it is busy."""
+
 _CUT_S = 0.01
 """How long what is cut off is waited for, by aiohttp, to which 0 means for ever."""
 
 
 class CannotListen(Exception):
     """The address cannot be had; `args[0]` says which and why."""
+
+
+class CannotStart(Exception):
+    """It does not come up; `args[0]` says what to look for."""
+
+
+class Server(Protocol):
+    """What can be run: a `Gateway`, or a supervisor of several."""
+
+    async def start(self) -> tuple[str, str | None]: ...
+
+    async def apply(self, settings: Settings) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    async def stop(self) -> None: ...
 
 
 class Gateway:
@@ -75,7 +99,8 @@ class Gateway:
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._mcp = HttpServer(Mcp(lambda: self.service).handle, bounds, max_head_bytes)
-        self._status = HttpServer(Status(lambda: self.service).handle, bounds, max_head_bytes)
+        status = Status(lambda: self.service.settings, self._health, self._rendered)
+        self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
         self._sweeping: asyncio.Task[None] | None = None
@@ -84,7 +109,7 @@ class Gateway:
             lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
         )
         metrics.endpoints = lambda: self.service.upstreams.endpoints()  # noqa: PLW0108 - a reload replaces the service
-        metrics.gauges["mcp_front_door_store_up"] = (
+        metrics.gauges[STORE_UP] = (
             "Whether the store answers; always 1 where it is this process's own memory.",
             lambda: float(self._state.store.up),
         )
@@ -98,9 +123,11 @@ class Gateway:
         )
         metrics.gauges["mcp_front_door_tasks"] = ("Tasks of the event loop.", lambda: len(asyncio.all_tasks()))
 
-    async def start(self) -> tuple[str, str | None]:
+    async def start(self, bound: socket.socket | None = None) -> tuple[str, str | None]:
         """Listens, and starts to find out about the upstreams. Returns the public base URL, and that of the admin
-        listener, if there is one."""
+        listener, if there is one.
+
+        `bound`: a socket to listen on, of a supervisor, which then has the admin listener as well."""
         settings = self.service.settings
         _make_room(settings.connections.max)
         if settings.hosts == "any":
@@ -108,8 +135,10 @@ class Gateway:
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
         await self._state.mail.start()
         self._sweeping = asyncio.create_task(self._state.held.sweep_on(self._end), name="sweep")
-        url = await self._listen(settings.listen, self._mcp, tls)
-        admin = None if settings.admin is None else await self._listen(settings.admin, self._status)
+        url = await self._listen(settings.listen, self._mcp, tls, bound)
+        admin = None
+        if settings.admin is not None and bound is None:
+            admin = await self._listen(settings.admin, self._status)
         self.service.upstreams.warm()
         with contextlib.suppress(StoreUnavailable):  # which the log has; the store may come later
             await self._state.store.ping()
@@ -119,10 +148,7 @@ class Gateway:
         """Puts another configuration into service, for the requests that come from now on.
 
         Raises `ConfigError` where it changes what only a restart can."""
-        now = self.service.settings
-        fixed = [name for name in _FIXED if getattr(now, name) != getattr(settings, name)]
-        if fixed:
-            raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
+        check_change(self.service.settings, settings)
         self.service = self.service.evolve(settings, self._ring(settings))
         for listener in self._listeners:
             listener.trusted = self.service.trusted
@@ -135,14 +161,21 @@ class Gateway:
         connections either, unless a call waits for its client to come back with an answer."""
         self._drain.begin()
         self.service.exchanges.end_streams()
+        public = [listener for listener in self._listeners if listener.server is self._mcp]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.service.settings.grace_s):
                 # with a store, clients come back to the other replicas, which reach this one
                 while not self._state.store.shared and self._is_asking():  # noqa: ASYNC110 - once a process
+                    self._drain.refuse()
                     await asyncio.sleep(LOOK_S)
-                for listener in self._listeners:
-                    if listener.server is self._mcp:  # the other one says "draining" to the end
-                        listener.stop()
+                self._mcp.leaving = True
+                for listener in public:  # the other one says "draining" to the end
+                    listener.stop()
+                for listener in public:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(listener.vacant(), _LINGER_S)
+                    listener.silence()
+                self._drain.refuse()
                 while not self._mcp.close_idle():  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
                 await self._mcp.shutdown(None)  # aiohttp's own time-out strikes twice, and never where it is 0
@@ -154,6 +187,7 @@ class Gateway:
         self._drain.begin()
         for listener in self._listeners:
             listener.stop()
+            listener.silence()
         transports = [connection.transport for connection in self._mcp.connections]
         await self._mcp.shutdown(_CUT_S)
         for transport in transports:
@@ -177,49 +211,89 @@ class Gateway:
         """Whether a call here waits for its client."""
         return bool(self.service.parking) or self.service.exchanges.is_asking()
 
+    def counted(self) -> tuple[Metric, ...]:
+        """Everything that this process has counted."""
+        return tuple(self.service.metrics.families())
+
+    async def _health(self) -> dict[str, str]:
+        said = {"status": "draining" if self._drain.begun else READY}
+        if self._state.store.shared:  # told, and no reason to send traffic elsewhere: all replicas share it
+            said["store"] = "up" if self._state.store.up else "down"
+        return said
+
+    async def _rendered(self, accept: str) -> tuple[bytes, str]:
+        return render(self.service.metrics.families(), accept)
+
     def _ring(self, settings: Settings) -> KeyRing:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
         return KeyRing(settings.sealing_keys) if settings.keys else self._ephemeral
 
-    async def _listen(self, at: Listen, server: HttpServer, tls: ssl.SSLContext | None = None) -> str:
+    async def _listen(
+        self, at: Listen, server: HttpServer, tls: ssl.SSLContext | None = None, bound: socket.socket | None = None
+    ) -> str:
         listener = Listener(at.host, at.port, server, tls=tls, trusted=self.service.trusted)
-        try:
-            await listener.start()
-        except OSError as error:
-            raise CannotListen(f"cannot listen on {at}: {error.strerror or error}") from error
+        await listen(listener, at, bound)
         self._listeners.append(listener)
-        return f"http{'s' if tls is not None else ''}://{f'[{at.host}]' if ':' in at.host else at.host}:{listener.port}"
+        return base_url(at, listener.port, tls=tls is not None)
 
 
-def run(settings: Settings, source: Path | None = None, load: Callable[[], Settings] | None = None) -> int:
-    """Serves until SIGTERM or SIGINT; the exit code. Raises `CannotListen`.
+async def listen(listener: Listener, at: Listen, bound: socket.socket | None = None) -> None:
+    """Starts a listener. Raises `CannotListen`."""
+    try:
+        await listener.start(bound)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {at}: {error.strerror or error}") from error
+
+
+def base_url(at: Listen, port: int, *, tls: bool = False) -> str:
+    """Where a listener is reached that got this port."""
+    return f"http{'s' if tls else ''}://{f'[{at.host}]' if ':' in at.host else at.host}:{port}"
+
+
+def check_change(now: Settings, settings: Settings) -> None:
+    """Raises `ConfigError` where `settings` change what only a restart can."""
+    fixed = [name for name in _FIXED if getattr(now, name) != getattr(settings, name)]
+    if fixed:
+        raise ConfigError(f"{name}: can't change while the gateway runs; restart it" for name in fixed)
+
+
+def run(
+    settings: Settings,
+    source: Path | None = None,
+    load: Callable[[], Settings] | None = None,
+    make: Callable[[Settings], Server] = Gateway,
+) -> int:
+    """Serves until SIGTERM or SIGINT; the exit code. Raises `CannotListen`, `CannotStart`.
 
     `source` and `load`: the file that the settings came from, and how it is read again when it changes."""
     configure(settings.log.level, settings.log.format)
     with asyncio.Runner(loop_factory=LOOP) as runner:
         runner.get_loop().set_exception_handler(stray)
-        return runner.run(_run(settings, source, load))
+        return runner.run(_run(lambda: make(settings), source, load))
 
 
-async def _run(settings: Settings, source: Path | None, load: Callable[[], Settings] | None) -> int:
-    gateway = Gateway(settings)
+async def _run(make: Callable[[], Server], source: Path | None, load: Callable[[], Settings] | None) -> int:
+    server = make()
     stopping = Signals()
     reloading: asyncio.Task[None] | None = None
     try:
-        url, admin = await gateway.start()
+        started = await stopping.unless_first(server.start())
+        if started is None:
+            return 0
+        url, admin = started
         if source is not None and load is not None:
-            reloader = Reloader(source, load, gateway.apply)
+            reloader = Reloader(source, load, server.apply)
             reloading = asyncio.create_task(reloader.run(), name="reload")
             stopping.on_hangup(reloader.ask)
         if admin is not None:
             print(f"admin on {admin}", flush=True)
         print(f"listening on {url}", flush=True)
         await stopping.first()
-        await stopping.unless_second(gateway.drain())
+        await stopping.unless_second(server.drain())
     finally:
         if reloading is not None:
             reloading.cancel()
-        await gateway.stop()
+        await server.stop()
     return 0
 
 

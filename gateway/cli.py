@@ -14,8 +14,9 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -23,12 +24,15 @@ from gateway import app, exit_codes, pipe
 from gateway.config import ConfigError, for_command, for_upstream, json_schema, load
 from gateway.summary import probe_json, probe_lines, settings_lines
 from gateway.upstreams.probe import probe
+from gateway.workers.supervisor import Supervisor
 from policies import wellformed
 from policies.errors import Fault
 from policies.settings import Settings
 
 DISTRIBUTION: Final = "mcp-front-door"
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
+MAX_WORKERS: Final = 64
+"""One for each core of a large machine; more than that are rather spread over machines."""
 DEMO_NEEDS: Final = (2, 3)
 """The first version of the official SDK (`mcp`) that the demo can run on: the first with both eras."""
 _EXIT_CODES: Final = "exit codes:\n" + "\n".join(f"  {code:<4} {text}" for code, text in exit_codes.MEANINGS.items())
@@ -62,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), exit_codes.USAGE)
     except app.CannotListen as error:
         return _fail(str(error), exit_codes.CANNOT_LISTEN)
+    except app.CannotStart as error:
+        return _fail(str(error), exit_codes.FAILED)
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except BrokenPipeError:  # `... | head`: nobody reads on, which is no error
@@ -77,9 +83,23 @@ def _fail(text: str, code: int) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     settings = _settings(options)
+    make: Callable[[Settings], app.Server] = app.Gateway
+    if options.workers > 1:
+        _check_workers(options, settings)
+        make = partial(Supervisor, count=options.workers)
     if options.config is None:
         return app.run(settings)
-    return app.run(settings, options.config, lambda: load(options.config, os.environ))
+    return app.run(settings, options.config, lambda: load(options.config, os.environ), make)
+
+
+def _check_workers(options: argparse.Namespace, settings: Settings) -> None:
+    if not sys.platform.startswith("linux"):
+        raise UsageError("--workers: more than 1 needs Linux, which spreads the connections of one address over them")
+    if options.config is None:
+        raise UsageError("--workers: more than 1 need a file (-c) with a store: and keys:, which they share")
+    if settings.store is None:
+        why = "more than 1 share what they know of sessions and calls in a store; set store.url, and keys"
+        raise UsageError(f"--workers: {why}, in {options.config}")
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -162,6 +182,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to {MAX_WORKERS}")
+    return int(text)
+
+
 def _keygen(options: argparse.Namespace) -> int:
     if options.client is not None:
         return _client_key(options.client)
@@ -234,13 +260,16 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     sent = "send this with every request"
     serve = command("serve", "run the gateway until SIGTERM or Ctrl-C")
     serve.usage = (
-        f"{DISTRIBUTION} serve (-c FILE | [--listen HOST:PORT] [--era ERA] (--upstream URL | -- COMMAND ARG...))"
+        f"{DISTRIBUTION} serve (-c FILE [--workers N] | [--listen HOST:PORT] [--era ERA] "
+        "(--upstream URL | -- COMMAND ARG...))"
     )
     source = serve.add_mutually_exclusive_group(required=not has_command)
     source.add_argument("-c", "--config", type=Path, metavar="FILE", help="configuration file (YAML)")
     source.add_argument("--upstream", metavar="URL", help="serve this one MCP server at /mcp, without a file")
     serve.add_argument("--listen", metavar="HOST:PORT", help=f"without a file (default {DEFAULT_LISTEN}; port 0: any)")
     serve.add_argument("--era", choices=["auto", "modern", "legacy"], help="without a file (default auto: found out)")
+    about = "how many processes serve (default 1); more need a store and keys in the file"
+    serve.add_argument("--workers", metavar="N", type=_workers, default=1, help=about)
     serve.set_defaults(run=_serve)
 
     pipe_end = command("stdio", "be an MCP server on standard input and output, for hosts that only launch commands")

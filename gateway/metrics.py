@@ -8,9 +8,10 @@ decided here. Names: OpenTelemetry's conventions for MCP in Prometheus's spellin
 
 import platform
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, cast
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -21,6 +22,8 @@ BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2
 """The conventions' own from 10 ms on; below, what a gateway adds is to be seen."""
 
 _BOUNDS: Final = (*(str(bound) for bound in BUCKETS_S), "+Inf")
+
+STORE_UP: Final = "mcp_front_door_store_up"
 
 Labels = tuple[str, ...]
 
@@ -135,10 +138,25 @@ class Metrics(Collector):
         build.add_metric((own_version(), platform.python_version()), 1)
         yield build
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """All of it in the form that a scraper reads, with the content type of that form."""
-        encoder, content_type = choose_encoder(accept)
-        return encoder(self._registry), content_type
+    def families(self) -> Iterable[Metric]:
+        """All of it, those of the process itself included."""
+        return self._registry.collect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """Families that were collected before, where a registry is wanted."""
+
+    families: Iterable[Metric]
+
+    def collect(self) -> Iterable[Metric]:
+        return self.families
+
+
+def render(families: Iterable[Metric], accept: str) -> tuple[bytes, str]:
+    """Families in the form that a scraper reads, with the content type of that form."""
+    encoder, content_type = choose_encoder(accept)
+    return encoder(cast("CollectorRegistry", _Collected(families))), content_type
 
 
 def own_version() -> str:

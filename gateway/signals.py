@@ -4,7 +4,9 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Signals:
@@ -26,16 +28,33 @@ class Signals:
     async def first(self) -> None:
         await self._first.wait()
 
-    async def unless_second(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs `work` to its end, or until the second signal cuts it short."""
-        task, cut = asyncio.create_task(work), asyncio.create_task(self._second.wait())
-        await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
-        cut.cancel()
-        if not task.done():
-            task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.result()
+    async def unless_first(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What `work` comes to, None where the first signal cuts it short."""
+        return await _unless(self._first, work)
+
+    async def unless_second(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The same with the second signal."""
+        return await _unless(self._second, work)
+
+    def drain(self) -> None:
+        """As the first signal would; nothing more where it has come."""
+        self._first.set()
+
+    def end(self) -> None:
+        """As the second signal would."""
+        self._first.set()
+        self._second.set()
 
     def _stop(self) -> None:
         (self._second if self._first.is_set() else self._first).set()
+
+
+async def _unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    task, cut = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        cut.cancel()
+        task.cancel()  # nothing where it is done
+    await asyncio.wait({task})
+    return None if task.cancelled() else task.result()

@@ -35,7 +35,7 @@ FLOORS = {
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
             "front/drive front/batch front/splice front/modern front/legacy front/hosting front/mcp front/stdio "
             "front/pipes front/status front/port front/http front/body",
-            5: "reload app pipe",
+            5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
             "demo/sample demo/weather",

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from aiohttp import StreamReader, http_exceptions, web
+from aiohttp.http import RawRequestMessage
 
 from policies.delivery import error
 from policies.edge import head_too_large
@@ -118,6 +119,9 @@ class Handler(web.RequestHandler):
                 if self._body is not None and not _ended(self._body):
                     self._body.set_exception(web.RequestPayloadError())  # aiohttp would leave its reader waiting
                 return
+            if isinstance(message, RawRequestMessage) and body is not None and self._server.leaving:
+                # its answer says that the connection ends with it
+                self._messages[-1] = (message._replace(should_close=True), body)
             self._body = body if body is not None and not body.is_eof() else None
             self._head_bytes = self._arrived = 0
             self._since = self._loop.time() if self._body is not None else 0.0
@@ -244,6 +248,8 @@ class HttpServer(web.Server):
         super().__init__(handle, handler_cancellation=True)
         self.bounds = bounds
         self.max_head_bytes = max_head_bytes
+        self.leaving = False
+        """Whether each connection ends with the next answer on it."""
         self._every_s = max(0.05, min(5.0, bounds.head_s / 4, bounds.body_s / 4, bounds.write_stall_s / 4))
         self._sweeping = self._loop.call_later(self._every_s, self._sweep)
 

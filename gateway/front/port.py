@@ -29,6 +29,23 @@ MAX_REFUSING: Final = 256
 _BACKLOG = 1024
 
 
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket bound to this address; `shared` with others that are bound by the same user and shared as well, among
+    which Linux spreads the connections of those that listen. Raises `OSError` where the address cannot be had."""
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    # IPPROTO_TCP: without it plain asyncio leaves Nagle on, and every event of a stream waits for 40 ms
+    bound = socket.socket(family, kind, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
 class Port(asyncio.Protocol):
     def __init__(self, listener: "Listener") -> None:
         self._listener = listener
@@ -107,34 +124,35 @@ class Listener:
         self._listening: asyncio.Server | None = None
         self._by_peer: Counter[str] = Counter()
         self._open = 0
+        self._emptied = asyncio.Event()
         self.server: HttpServer = server
         self.silent: set[Port] = set()
         self.trusted = trusted
         self.port = port
 
-    async def start(self) -> None:
-        """Binds and listens. Raises `OSError` where the address cannot be had."""
-        family, kind, _, _, address = socket.getaddrinfo(
-            self._host, self._wanted, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # IPPROTO_TCP: without it plain asyncio leaves Nagle on, and every event of a stream waits for 40 ms
-        bound = socket.socket(family, kind, socket.IPPROTO_TCP)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
+    async def start(self, bound: socket.socket | None = None) -> None:
+        """Listens, on a socket that is bound already or on one of its own. Raises `OSError` where the address cannot be
+        had."""
+        bound = bound or bind(self._host, self._wanted)
         self.port = bound.getsockname()[1]
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(lambda: Port(self), sock=bound, backlog=_BACKLOG, ssl=self._tls)
 
     def stop(self) -> None:
-        """No new connections; silent ones are closed. Those under way stay with aiohttp."""
+        """No new connections. Those under way stay with aiohttp, and silent ones may still begin."""
         if self._listening is not None:
             self._listening.close()
+
+    def silence(self) -> None:
+        """Closes the connections that have not said anything yet."""
         for port in tuple(self.silent):
             port.close()
+
+    async def vacant(self) -> None:
+        """Until it has no connection."""
+        while self._open:
+            self._emptied.clear()
+            await self._emptied.wait()
 
     def enter(self, port: Port, peer: str) -> Rejection | None:
         """Counts a new connection; why there is no room for it, if there is none. Each `enter` has its `leave`."""
@@ -156,6 +174,8 @@ class Listener:
     def leave(self, peer: str | None) -> None:
         if peer is not None:
             self._open -= 1
+            if not self._open:
+                self._emptied.set()
             self._by_peer[peer] -= 1
             if not self._by_peer[peer]:
                 del self._by_peer[peer]

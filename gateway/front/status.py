@@ -4,37 +4,46 @@ Health is told to anybody who reaches it, as probes carry no credentials; metric
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from aiohttp import web
 
-from gateway.front.service import Service
 from policies import routing, wellformed
 from policies.settings import Settings
 
+READY: Final = "ready"
+
 
 class Status:
-    def __init__(self, current: Callable[[], Service]) -> None:
+    """`health` is what `/readyz` says: its `status` is `READY`, or the word for what it is instead. `render` writes the
+    metrics in a form for an `Accept`."""
+
+    def __init__(
+        self,
+        current: Callable[[], Settings],
+        health: Callable[[], Awaitable[Mapping[str, str]]],
+        render: Callable[[str], Awaitable[tuple[bytes, str]]],
+    ) -> None:
         self._current = current
+        self._health = health
+        self._render = render
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        service = self._current()
-        admin = service.settings.admin
+        settings = self._current()
+        admin = settings.admin
         if admin is not None and admin.is_loopback and not _is_local(request.headers.get("Host", "")):
             return web.json_response({"error": "Host is not one this address serves"}, status=403)
         if request.path == "/healthz":
             return web.json_response({"status": "ok"})
         if request.path == "/readyz":
-            ready = not service.drain.begun
-            said = {"status": "ready" if ready else "draining"}
-            if service.state.store.shared:  # told, and no reason to send traffic elsewhere: all replicas share it
-                said["store"] = "up" if service.state.store.up else "down"
-            return web.json_response(said, status=200 if ready else 503)
-        if not _admitted(service.settings, request):
+            said = await self._health()
+            return web.json_response(said, status=200 if said["status"] == READY else 503)
+        if not _admitted(settings, request):
             challenge = {"WWW-Authenticate": 'Bearer realm="admin"'}
             return web.json_response({"error": "needs the admin token"}, status=401, headers=challenge)
         if request.path == "/metrics":
-            body, content_type = service.metrics.render(request.headers.get("Accept", ""))
+            body, content_type = await self._render(request.headers.get("Accept", ""))
             return web.Response(body=body, headers={"Content-Type": content_type})
         return web.json_response({"error": "not found; see /healthz, /readyz and /metrics"}, status=404)
 
