@@ -1,7 +1,8 @@
 """The metrics of several workers as those of one gateway.
 
 Counters and histograms are added up, those of workers that have ended among them, so that no sum goes backwards. Gauges
-are added up as well: each tells how many there are. What is a process's own (`process_…`) stays apart, by `worker`.
+tell how many there are and are added up as well, but for those that tell whether: they are 1 where all workers say so.
+What is a process's own (`process_…`) stays apart, by `worker`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +11,8 @@ from typing import Final
 from prometheus_client.core import Metric
 
 _PER_PROCESS: Final = "process_"
-_SAME: Final = ("mcp_front_door_build_info",)
-"""Gauges that say the same of every worker."""
+_WHETHER: Final = ("_up", "_info")
+"""How the names of gauges end that are 0 or 1."""
 
 _Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -51,8 +52,10 @@ def _add(sums: dict[str, tuple[Metric, _Series]], families: Iterable[Metric]) ->
         _, series = sums.setdefault(family.name, (family, {}))
         for sample in family.samples:
             key = (sample.name, tuple(sample.labels.items()))
-            before = 0.0 if family.name in _SAME else series.get(key, 0.0)
-            series[key] = before + sample.value
+            if family.type == "gauge" and family.name.endswith(_WHETHER):
+                series[key] = min(series.get(key, 1.0), sample.value)
+            else:
+                series[key] = series.get(key, 0.0) + sample.value
 
 
 def _label(apart: dict[str, Metric], family: Metric, worker: str) -> None:
