@@ -15,6 +15,7 @@ class Signals:
     def __init__(self) -> None:
         self._first = asyncio.Event()
         self._second = asyncio.Event()
+        self._signalled = False
         if sys.platform != "win32":
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -37,7 +38,7 @@ class Signals:
         return await _unless(self._second, work)
 
     def drain(self) -> None:
-        """As the first signal would; nothing more where it has come."""
+        """As the first signal would, which may still come: what stops a service signals all of its processes."""
         self._first.set()
 
     def end(self) -> None:
@@ -46,7 +47,10 @@ class Signals:
         self._second.set()
 
     def _stop(self) -> None:
-        (self._second if self._first.is_set() else self._first).set()
+        if self._signalled:
+            self._second.set()
+        self._signalled = True
+        self._first.set()
 
 
 async def _unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:

@@ -118,13 +118,17 @@ class Worker:
         with theirs, listener:
             line = await Line.over(ours)
             descriptors = (theirs.fileno(), listener.fileno())
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "gateway.workers", *map(str, descriptors)),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                pass_fds=descriptors,
-                start_new_session=True,  # Ctrl-C is for the supervisor
-            )
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-P", "-m", "gateway.workers", *map(str, descriptors)),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    pass_fds=descriptors,
+                    start_new_session=True,  # Ctrl-C is for the supervisor
+                )
+            except OSError:
+                await line.close()
+                raise
         self._line = line
         for message in (Serve(self._settings()), *self._unsaid):
             line.send(message)

@@ -155,7 +155,6 @@ async def test_connections_that_wait_for_a_dead_worker_are_served_by_the_next(tm
         assert await statuses(running.front) == {200}
 
 
-@pytest.mark.field("L11")
 async def test_workers_that_are_restarted_one_by_one_fail_no_request(tmp_path: Path) -> None:
     """Callers that keep their connections, which a close at the wrong moment would meet, and callers that don't."""
     async with ModernUpstream() as upstream, fleet(tmp_path, upstream) as (running, _), aiohttp.ClientSession() as kept:
@@ -229,17 +228,24 @@ async def test_workers_ignore_a_hangup_that_was_meant_for_the_supervisor(tmp_pat
         assert running.workers() == before
 
 
+@pytest.mark.parametrize("everybody", [False, True], ids=["the supervisor", "every process"])
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-async def test_calls_in_flight_on_every_worker_end_in_peace(tmp_path: Path, by: signal.Signals) -> None:
+async def test_calls_in_flight_on_every_worker_end_in_peace(
+    tmp_path: Path, by: signal.Signals, everybody: bool
+) -> None:
+    """Some of what stops a service signals all of its processes: that is no second signal."""
     async with ModernUpstream() as upstream, fleet(tmp_path, upstream) as (running, _):
         held = Held(upstream)
         calls = await held.begin(running.front)
         ready = Front(running.gateway.admin_url).at("/readyz")
         assert (await ready.send("GET", {})).status == 200
+        pids = running.workers()
         running.gateway.process.send_signal(by)
         async with asyncio.timeout(DEADLINE_S):
             while (await ready.send("GET", {})).status != 503:
                 pass
+        for pid in pids if everybody else ():
+            os.kill(pid, by)
         held.release.set()
         assert [answer.said for answer in await asyncio.gather(*calls)] == ["done"] * MANY
         async with asyncio.timeout(DEADLINE_S):
@@ -293,6 +299,13 @@ if "gateway.workers" in sys.orig_argv and os.path.exists({marker!r}):
 """
 """A `sitecustomize` by which workers end as soon as they start, while a file is there."""
 
+HANGS = """
+import signal, sys
+if "gateway.workers" in sys.orig_argv:
+    signal.pause()
+"""
+"""One by which they never get to listen, nor to what they are told."""
+
 
 @pytest.fixture
 def breaking(tmp_path: Path) -> tuple[Path, dict[str, str]]:
@@ -341,6 +354,25 @@ async def test_workers_that_never_come_up_end_the_whole(tmp_path: Path, breaking
     assert "has ended: exit code 7" in said
     assert "a worker ended before it was ready" in said
     assert "Traceback" not in said
+
+
+async def test_a_signal_while_workers_start_ends_the_whole(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HANGS)
+    file = tmp_path / "gateway.yaml"
+    async with ModernUpstream() as upstream:
+        file.write_text(json.dumps(content(upstream, "redis://127.0.0.1:1/0")))
+        with (tmp_path / "stderr.log").open("wb") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "gateway", "serve", "-c", str(file), "--workers", "2"),
+                stderr=errors,
+                env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            )
+        running = Fleet(GatewayProcess(process, "http://127.0.0.1:1", tmp_path / "stderr.log"), file)
+        await running.until(lambda: len(running.workers()) == 2)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE_S):
+            assert await process.wait() == 0
+        assert not running.left()
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
