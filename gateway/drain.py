@@ -1,7 +1,8 @@
 """From the signal to stop until the last call has ended: what is still served, and how streams are told.
 
-Calls go on, and what belongs to them is still taken: retries with a client's answers, responses, cancels. What would
-be a new call is refused, and so is a question that would have to wait for its client longer than this process lives.
+Calls go on, and what belongs to them is still taken: retries with a client's answers, responses, cancels. For a moment so
+are new calls on connections that are there already: they were on their way. From then on what would be a new call is
+refused, and at once a question that would have to wait for its client longer than this process lives.
 
 Specification: 2026-07-28 basic/patterns/subscriptions (Graceful Closure), basic/patterns/cancellation.
 """
@@ -37,6 +38,8 @@ class Drain:
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()
+        self.refuses = False
+        """Whether new calls come too late."""
 
     @property
     def begun(self) -> bool:
@@ -45,6 +48,10 @@ class Drain:
     def begin(self) -> None:
         """Streams that have no end of their own end now; calls go on."""
         self._begun.set()
+
+    def refuse(self) -> None:
+        """New calls come too late from now on."""
+        self.refuses = True
 
     async def unless_begun(self, work: Awaitable[T]) -> T:
         """Awaits `work`, raising `Draining` as soon as shutting down begins. Cancel-safe: `work` is cancelled too."""

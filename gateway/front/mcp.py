@@ -39,7 +39,7 @@ class Mcp:
         metrics.in_flight += 1
         response: web.StreamResponse | None = None
         try:
-            late = self._current().drain.begun
+            late = self._current().drain.refuses
             response = await reply.rescue(request, partial(self._serve, late=late))
             return await reply.finished(request, response)
         finally:

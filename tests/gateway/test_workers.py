@@ -283,6 +283,9 @@ async def test_metrics_are_those_of_all_and_no_count_goes_backwards(tmp_path: Pa
         samples = await settled(running.gateway, SERVED, MANY)
         assert value(samples, "mcp_front_door_workers") == 2
         assert value(samples, "mcp_front_door_build_info") == 1
+        assert value(samples, "mcp_front_door_store_up") == 1
+        ready = await Front(running.gateway.admin_url).at("/readyz").send("GET", {})
+        assert json.loads(ready.body) == {"status": "ready", "store": "up"}
         for name in ("process_resident_memory_bytes", "process_cpu_seconds_total"):
             assert all(value(samples, name, worker=worker) > 0 for worker in "12")
         os.kill(min(running.workers()), signal.SIGKILL)
