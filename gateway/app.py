@@ -165,7 +165,7 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.service.settings.grace_s):
                 # with a store, clients come back to the other replicas, which reach this one
-                while not self._state.store.shared and self._is_asking():  # noqa: ASYNC110 - once a process
+                while not self._state.store.shared and self._is_asking():
                     self._drain.refuse()
                     await asyncio.sleep(LOOK_S)
                 self._mcp.leaving = True

@@ -1,8 +1,8 @@
 """From the signal to stop until the last call has ended: what is still served, and how streams are told.
 
-Calls go on, and what belongs to them is still taken: retries with a client's answers, responses, cancels. For a moment so
-are new calls on connections that are there already: they were on their way. From then on what would be a new call is
-refused, and at once a question that would have to wait for its client longer than this process lives.
+Calls go on, and what belongs to them is still taken: retries with a client's answers, responses, cancels. For a moment
+so are new calls on connections that are there already, since they were on their way. From then on what would be a new
+call is refused, and at once a question that would have to wait for its client longer than this process lives.
 
 Specification: 2026-07-28 basic/patterns/subscriptions (Graceful Closure), basic/patterns/cancellation.
 """

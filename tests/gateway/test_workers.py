@@ -15,11 +15,12 @@ import aiohttp
 import pytest
 
 from gateway.cli import main
-from tests.gateway.test_metrics import ASKED, SERVED, scrape, settled, value
+from tests.gateway.test_metrics import ASKED, SERVED
 from tests.gateway_process import GatewayProcess, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream, text
 from tests.raw_front import BOTH_TYPES, Answer, Front, modern_headers, modern_request
+from tests.scrape import scrape, settled, value
 from tests.scripted import Call
 from tests.valkey import free_port, valkey
 
