@@ -18,7 +18,7 @@ from gateway.cli import main
 from tests.gateway.test_metrics import ASKED, SERVED
 from tests.gateway_process import GatewayProcess, settings
 from tests.http_wire import DEADLINE_S
-from tests.peers import ModernUpstream, text
+from tests.peers import LegacyUpstream, ModernUpstream, text
 from tests.raw_front import BOTH_TYPES, Answer, Front, modern_headers, modern_request
 from tests.scrape import scrape, settled, value
 from tests.scripted import Call
@@ -77,13 +77,13 @@ async def statuses(front: Front) -> set[int]:
     return {(await front.modern("tools/list")).status for _ in range(MANY)}
 
 
-def content(upstream: ModernUpstream, store: str, **more: Any) -> dict[str, Any]:
+def content(upstream: ModernUpstream | LegacyUpstream, store: str, **more: Any) -> dict[str, Any]:
     return settings({"mcp": upstream}, store={"url": store}, keys=[KEY], admin="127.0.0.1:0", **more)
 
 
 @asynccontextmanager
 async def fleet(
-    folder: Path, upstream: ModernUpstream, env: dict[str, str] | None = None, **more: Any
+    folder: Path, upstream: ModernUpstream | LegacyUpstream, env: dict[str, str] | None = None, **more: Any
 ) -> AsyncIterator[tuple[Fleet, dict[str, Any]]]:
     """Two workers before one upstream, and the content of their file; at the end no process is left."""
     async with valkey() as store:
@@ -157,7 +157,8 @@ async def test_connections_that_wait_for_a_dead_worker_are_served_by_the_next(tm
 
 
 async def test_workers_that_are_restarted_one_by_one_fail_no_request(tmp_path: Path) -> None:
-    """Callers that keep their connections, which a close at the wrong moment would meet, and callers that don't."""
+    """Callers that keep their connections, which a close at the wrong moment would meet; callers that don't; and one in
+    a session, which every worker serves."""
     async with ModernUpstream() as upstream, fleet(tmp_path, upstream) as (running, _), aiohttp.ClientSession() as kept:
         over = asyncio.Event()
         done: list[int] = []
@@ -174,7 +175,15 @@ async def test_workers_that_are_restarted_one_by_one_fail_no_request(tmp_path: P
             while not over.is_set():
                 done.append((await running.front.modern(*CALL)).status)
 
+        async def in_session() -> None:
+            session = await running.front.initialize()
+            while not over.is_set():
+                answer = await session.request(*CALL)
+                assert "result" in answer.final, repr(answer)
+                done.append(answer.status)
+
         async with asyncio.timeout(DEADLINE_S * 2), asyncio.TaskGroup() as group:
+            group.create_task(in_session())
             for _ in range(8):
                 group.create_task(keep())
             for _ in range(2):
@@ -191,9 +200,22 @@ async def test_workers_that_are_restarted_one_by_one_fail_no_request(tmp_path: P
         assert set(done) == {200}
         assert len(done) > MANY
         assert value(await scrape(running.gateway), STARTED) == restarts
-        assert value(await settled(running.gateway, SERVED, len(done)), ASKED, mcp_method_name="tools/call") == len(
-            done
-        )
+        samples = await settled(running.gateway, SERVED, len(done), mcp_method_name="tools/call")
+        assert value(samples, ASKED, mcp_method_name="tools/call") == len(done)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_session_is_served_by_whichever_worker_gets_the_connection(tmp_path: Path, era: str) -> None:
+    upstream = LegacyUpstream() if era == "legacy" else ModernUpstream()
+    async with upstream, fleet(tmp_path, upstream) as (running, _):
+        session = await running.front.initialize()
+        answers = [await session.request(*CALL, ident=n) for n in range(MANY)]
+        assert [(answer.final["id"], "result" in answer.final) for answer in answers] == [
+            (n, True) for n in range(MANY)
+        ]
+        assert len(upstream.calls("tools/call")) == MANY
+        assert (await session.delete()).status in (200, 204)
+        assert {(await session.request(*CALL)).status for _ in range(MANY)} == {404}
 
 
 @pytest.mark.parametrize("by", ["SIGHUP", "file change"])
