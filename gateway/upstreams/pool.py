@@ -196,11 +196,15 @@ class Upstream:
     def _probed(self, known: Eras | None, front: Era, credentials: Credentials) -> asyncio.Task[Eras]:
         """One probe for all who come meanwhile with the same credentials: another's may be refused."""
         task = self._probing.get(credentials)
-        if task is None:
+        if task is None or task.done():  # one that is done is awaited without a pause, and its callback has yet to run
             task = asyncio.create_task(self._probe(known, front, credentials), name=f"probe {self.name}")
             self._probing[credentials] = task
-            task.add_done_callback(lambda _: self._probing.pop(credentials, None))
+            task.add_done_callback(lambda done: self._has_probed(credentials, done))
         return task
+
+    def _has_probed(self, credentials: Credentials, done: asyncio.Task[Eras]) -> None:
+        if self._probing.get(credentials) is done:
+            del self._probing[credentials]
 
     async def _known(self) -> Eras | None:
         if self._found is not None and time.monotonic() - self._found[1] < ERA_LOOK_S:
