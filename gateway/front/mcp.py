@@ -113,7 +113,7 @@ class Mcp:
         noted = operation.of(request)
         noted.era = self._era(request, message)
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
-        if service.drain.begun and _begins(message, late=late):
+        if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
@@ -128,13 +128,13 @@ class Mcp:
         return era_of(request.headers, message)
 
 
-def _begins(message: Body, *, late: bool) -> bool:
-    """Whether it would begin something that a gateway which shuts down does not begin: a session, or, where it came
-    late, any call but the retry of one that waits here."""
+def _begins(message: Body, *, late: bool, lasting: bool) -> bool:
+    """Whether it would begin something that a gateway which shuts down does not begin: a session, unless there are
+    replicas where it lasts, or, where it came late, any call but the retry of one that waits here."""
     if not isinstance(message, jsonrpc.Request):
         return isinstance(message, list) and late
     is_retry = message.method in MAY_ASK and "requestState" in message.params
-    return message.method == "initialize" or (late and not is_retry)
+    return (message.method == "initialize" and not lasting) or (late and not is_retry)
 
 
 def _refused(request: web.BaseRequest, era: Era, message: Body) -> web.StreamResponse:
