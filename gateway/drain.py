@@ -49,6 +49,10 @@ class Drain:
         """Streams that have no end of their own end now; calls go on."""
         self._begun.set()
 
+    async def beginning(self) -> None:
+        """Waits until shutting down begins."""
+        await self._begun.wait()
+
     def refuse(self) -> None:
         """New calls come too late from now on."""
         self.refuses = True

@@ -42,6 +42,9 @@ META_SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
 META_SERVER_INFO: Final = PREFIX + "serverInfo"
 META_PROGRESS_TOKEN: Final = "progressToken"
 
+TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
+"""`_meta` members that are one request's own (basic/index, `_meta`)."""
+
 HEADER_VERSION: Final = "MCP-Protocol-Version"
 HEADER_METHOD: Final = "Mcp-Method"
 HEADER_NAME: Final = "Mcp-Name"

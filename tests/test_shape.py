@@ -31,7 +31,7 @@ FLOORS = {
             "upstreams/reading upstreams/endpoints upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
-            "upstreams/streams upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
+            "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
             "front/drive front/batch front/splice front/modern front/legacy front/hosting front/mcp front/stdio "
             "front/pipes front/status front/port front/http front/body",

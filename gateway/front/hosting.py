@@ -17,6 +17,7 @@ from gateway.front.rounds import Rounds
 from gateway.front.service import TOPIC_ENDED, Caller, Service
 from gateway.front.subscribing import refilter
 from gateway.stores.feeds import Feed
+from gateway.upstreams import listening
 from policies import jsonrpc, session
 from policies.admission import Acceptance, Head
 from policies.delivery import Addressee, Message
@@ -46,6 +47,7 @@ class Hosting:
         mail.answer("resume", self._resume)
         mail.answer("serve", self._serve)
         mail.answer("refilter", self._refilter)
+        mail.answer("listen", self._listen)
         mail.hear("take", self._take)
         mail.hear("reply", self._reply)
         mail.hear("cancel", self._cancel)
@@ -80,6 +82,14 @@ class Hosting:
     async def _refilter(self, body: bytes) -> bytes:
         session_id, uri, wanted = jsonrpc.loads(body)
         return b"1" if await refilter(self._current(), session_id, uri, wanted=wanted) else b"0"
+
+    async def _listen(self, body: bytes) -> bytes:
+        name, call = listening.unpacked(body)
+        service = self._current()
+        upstream = service.upstreams.get(name)
+        if upstream is None or service.drain.begun:
+            raise GatewayFault(f"upstream {name} is not listened to here", http=503)
+        return self._offer(upstream.modern.listening.feed(call, service.drain.beginning()))
 
     def _take(self, body: bytes) -> None:
         key, packed, method, params = jsonrpc.loads(body)

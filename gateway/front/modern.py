@@ -66,7 +66,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
         return None
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
-    if not upstream.settings.verifies_headers or method == "server/discover":
+    if not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
@@ -123,7 +123,8 @@ async def _serve(
     )
     operation.of(request).upstream = upstream.name
     is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
-    if not is_ours and upstream.http is not None and head.accept.json and head.accept.sse:
+    may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
+    if may_splice and head.accept.json and head.accept.sse:
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":

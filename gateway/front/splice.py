@@ -8,13 +8,11 @@ upstream's response, which is the cancel.
 
 import secrets
 import time
-from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.drain import Draining
 from gateway.front import operation, reply
 from gateway.front.service import Service
 from gateway.upstreams.patience import Patience, within
@@ -22,10 +20,10 @@ from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
 from gateway.upstreams.wire import BOTH, Reception
 from policies import jsonrpc
-from policies.delivery import error, farewell
-from policies.errors import Rejection, UpstreamFault, UpstreamRetired
+from policies.delivery import error
+from policies.errors import Rejection, UpstreamFault
 from policies.headers import name_in
-from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, LISTEN, READS
+from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
 from policies.request_state import Bond
@@ -61,8 +59,6 @@ class Relay:
 async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
     """Raises `UpstreamFault` as long as nothing has been written to the client. Of the body, no more is looked at than
     what its answers are held against, and whether it goes on with an upstream's state."""
-    if relay.method == LISTEN:
-        operation.of(relay.request).stay(relay.service.metrics)
     sent = relay.bond.request(raw) if relay.bond is not None else raw
     answer = Splice(raw)
     if isinstance(sent, Rejection):
@@ -83,30 +79,19 @@ async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamRespon
     request, service, upstream = relay.request, relay.service, relay.upstream
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
     head.update([*relay.forwarded, *BOTH.items()])
-    listens = relay.method == LISTEN
     limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
-    patience = Patience(listens, limits=limits, repeatable=relay.method in READS)
+    patience = Patience(limits=limits, repeatable=relay.method in READS)
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
-
-    async def until_drained(work: Awaitable[bytes]) -> bytes:
-        return await service.drain.unless_begun(stream.waiting(work))
-
     assert upstream.http is not None  # a command's pipes have no head to pass on
-    try:
-        async with upstream.http.request("POST", head, sent, patience) as reception:
-            if reception.kind == "sse":
-                blocks = reception.blocks(until_drained if listens else stream.waiting)
-                response = await _stream(relay, blocks, stream, answer, None if listens else limits.total_s)
-            else:
-                async with within(limits.total_s, upstream.name):  # a listener's refusal, too
-                    response = await _json(relay, reception, answer)
-            if answer.error:
-                operation.of(request).error = _error(answer, reception.status)
-            return response
-    except UpstreamRetired:
-        if stream.response is None:
-            raise
-        return await stream.end()  # a listener listens anew, and the route then leads elsewhere
+    async with upstream.http.request("POST", head, sent, patience) as reception:
+        if reception.kind == "sse":
+            response = await _stream(relay, reception.blocks(stream.waiting), stream, answer, limits.total_s)
+        else:
+            async with within(limits.total_s, upstream.name):
+                response = await _json(relay, reception, answer)
+        if answer.error:
+            operation.of(request).error = _error(answer, reception.status)
+        return response
 
 
 async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Response:
@@ -122,7 +107,7 @@ async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Respo
 
 
 async def _stream(
-    relay: Relay, blocks: Blocks, stream: reply.Stream, splice: Splice, total_s: float | None
+    relay: Relay, blocks: Blocks, stream: reply.Stream, splice: Splice, total_s: float
 ) -> web.StreamResponse:
     """Whole events as they come, until the last message. Without one, the client gets an error in its place."""
     await stream.open()
@@ -143,12 +128,7 @@ async def _stream(
         fault = UpstreamFault(f"upstream {relay.upstream.name} closed its stream without an answer")
     except UpstreamFault as failed:
         fault = failed
-    except Draining:
-        for last in farewell(splice.id) if splice.id is not None else ():
-            await stream.event(last)
-        return await stream.end()
-    if total_s is not None:  # a listener takes a stream that just ends for a lost one, and listens anew
-        await stream.message(error(fault.rejection(), splice.id))
+    await stream.message(error(fault.rejection(), splice.id))
     return await stream.end()
 
 

@@ -4,27 +4,26 @@ Specification: 2026-07-28 basic/transports/streamable-http, basic/index (`_meta`
 like any other here; whether the caller can read it is for delivery to say.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from multidict import CIMultiDict
 
 from gateway.exchange import Exchange
+from gateway.stores.shared import Shared
 from gateway.upstreams.asking import Asking
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.listening import Heard, Listening
 from gateway.upstreams.patience import STREAM, Patience, within, within_own
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import BOTH
 from policies import headers, jsonrpc
-from policies.errors import ClientFault, Rejection, UpstreamFault, UpstreamRetired
+from policies.errors import ClientFault, Rejection, UpstreamFault
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
 from policies.headers import ParamHeader
 from policies.mcp import (
-    ACKNOWLEDGED,
     HEADER_MISMATCH,
     INVALID_PARAMS,
     LATEST_MODERN,
@@ -46,22 +45,18 @@ from policies.translation.discover import Description, of_discover
 
 log = logging.getLogger(__name__)
 
-_RECONNECT_S = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""Pauses before a lost listen stream of a legacy client is opened again; the last one repeats."""
-
 
 class ModernConnector:
-    def __init__(self, wire: Transport, ids: Ids, version: str = LATEST_MODERN) -> None:
+    def __init__(self, wire: Transport, ids: Ids, state: Shared, version: str = LATEST_MODERN) -> None:
         self.dialect = Dialect("modern", version)
+        self.listening = Listening(wire.name, self._listen, state)
         self._wire = wire
         self._ids = ids
         self._schemas = Schemas(wire.name, self._page)
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
-        if call.method == LISTEN and call.front.era == "modern":
-            await self._listen_once(call, exchange)
-        elif call.method == LISTEN:
-            await self._listen(call, exchange)
+        if call.method == LISTEN:
+            await self.listening.listen(call, exchange)
         else:
             async with within_own(self._limits(call).total_s, self._wire.name, exchange):
                 await self._call(call, exchange)
@@ -129,7 +124,7 @@ class ModernConnector:
         body, head = self._request(call, request_id, await self._specs(call, fresh))
         patience = Patience(limits=self._limits(call), repeatable=call.method in READS)
         async with self._wire.request("POST", head, body, patience) as reception:
-            return reception.status, await self._last_message(reception, request_id, exchange)
+            return reception.status, await self._last_message(reception, request_id, self._to(exchange))
 
     def _request(self, call: Call, request_id: int, specs: Sequence[ParamHeader]) -> tuple[bytes, dict[str, str]]:
         meta: Json = {
@@ -149,101 +144,31 @@ class ModernConnector:
         head |= dict(call.param_headers) | dict(call.forwarded) | BOTH
         return jsonrpc.request(request_id, call.method, {**call.params, "_meta": meta}), head
 
-    async def _last_message(
-        self, reception: Reception, request_id: int, exchange: Exchange, agreed: asyncio.Future[Json] | None = None
-    ) -> Json:
-        """The response; notifications before it go to the exchange as they come."""
+    async def _last_message(self, reception: Reception, request_id: int, heard: Heard) -> Json:
+        """The response; notifications before it are heard as they come."""
         async for piece in reception.pieces():
             message = piece.message or {}
             if "method" not in message:
                 if message.get("id") in (request_id, None) and message:
                     return message
             elif "id" not in message:
-                self._notify(message, request_id, exchange)
-                if agreed is not None and message["method"] == ACKNOWLEDGED and not agreed.done():
-                    agreed.set_result(_agreement(message))
+                params = dict(message["params"]) if isinstance(message.get("params"), dict) else {}
+                # progress for nobody's token: strict hosts end the connection over it
+                if message["method"] != PROGRESS or params.pop(META_PROGRESS_TOKEN, None) == request_id:
+                    heard(str(message["method"]), params)
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
-    def _notify(self, message: Json, request_id: int, exchange: Exchange) -> None:
-        params = message.get("params")
-        params = dict(params) if isinstance(params, dict) else {}
-        if message["method"] == PROGRESS and params.pop(META_PROGRESS_TOKEN, None) != request_id:
-            return  # for nobody's token: strict hosts end the connection over it
-        exchange.emit(Notify(str(message["method"]), params, self.dialect))
+    def _to(self, exchange: Exchange) -> Heard:
+        return lambda method, params: exchange.emit(Notify(method, params, self.dialect))
 
-    # listen streams
-
-    async def _listen_once(self, call: Call, exchange: Exchange) -> None:
-        """A modern client's own stream. Where it is lost once it was there, it ends gracefully, and the client listens
-        anew."""
+    async def _listen(self, call: Call, heard: Heard) -> None:
+        """One listen stream to its end, acknowledgement included."""
         request_id = self._ids.next()
         body, head = self._request(call, request_id, ())
-        opened = False
-        try:
-            async with self._wire.request("POST", head, body, STREAM) as reception:
-                opened = reception.kind == "sse"
-                message = await self._last_message(reception, request_id, exchange)
-        except UpstreamFault:
-            if not opened:
-                raise
-            message = {"result": {"resultType": "complete"}}
-        result = message.get("result")
-        if isinstance(result, dict):
-            exchange.emit(Answer(result, self.dialect))
-        else:
-            exchange.emit(fail(message.get("error"), self.dialect))
-
-    async def _listen(self, call: Call, exchange: Exchange) -> None:
-        """Stays until cancelled. A changed filter gets a stream of its own, and the old one ends when that is
-        acknowledged, so that no change falls between the two."""
-        running = asyncio.create_task(self._listen_to(call, exchange, exchange.agreed))
-        changed = asyncio.create_task(exchange.refiltered.wait())
-        try:
-            while not running.done():
-                await asyncio.wait({running, changed}, return_when=asyncio.FIRST_COMPLETED)
-                if changed.done() and not running.done():
-                    exchange.refiltered.clear()
-                    changed = asyncio.create_task(exchange.refiltered.wait())
-                    running = await self._replaced(running, replace(call, params=exchange.call.params), exchange)
-            exchange.emit(running.result())
-        finally:
-            changed.cancel()
-            running.cancel()
-
-    async def _replaced(self, old: asyncio.Task[Fail], call: Call, exchange: Exchange) -> asyncio.Task[Fail]:
-        """The stream that is heard from now on: the new one once it is acknowledged, the old one where it is not."""
-        agreed = exchange.agreed
-        new = asyncio.create_task(self._listen_to(call, exchange, agreed))
-        futures: set[asyncio.Future[Any]] = {agreed, new}
-        try:
-            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            _leave(new)
-            raise
-        honoured = agreed.done() and not agreed.cancelled()
-        agreed.cancel()
-        _leave(old if honoured else new)
-        return new if honoured else old
-
-    async def _listen_to(self, call: Call, exchange: Exchange, agreed: asyncio.Future[Json]) -> Fail:
-        """One filter's stream: an end or a loss is followed by a new one. Returns the refusal of the first try."""
-        opened, tries = False, 0
-        while True:
-            request_id = self._ids.next()
-            body, head = self._request(call, request_id, ())
-            try:
-                async with self._wire.request("POST", head, body, STREAM) as reception:
-                    if reception.kind == "sse":
-                        opened, tries = True, 0
-                    message = await self._last_message(reception, request_id, exchange, agreed)
-                if not opened:
-                    return fail(message.get("error"), self.dialect, 405)
-            except UpstreamFault as fault:
-                if not opened or isinstance(fault, UpstreamRetired):
-                    raise
-                log.debug("a listen stream of upstream %s was lost", self._wire.name)
-            await asyncio.sleep(_RECONNECT_S[min(tries, len(_RECONNECT_S) - 1)])
-            tries += 1
+        async with self._wire.request("POST", head, body, STREAM) as reception:
+            message = await self._last_message(reception, request_id, heard)
+            if not isinstance(message.get("result"), dict):
+                raise _fault(fail(message.get("error"), self.dialect, reception.status))
 
     # for the gateway's own use
 
@@ -264,19 +189,11 @@ class ModernConnector:
             within(self._wire.settings.timeouts.first_byte_s, self._wire.name),
             self._wire.request("POST", head, body, Patience(repeatable=True)) as reception,
         ):
-            return await self._last_message(reception, request_id, Exchange(call))
+            return await self._last_message(reception, request_id, lambda *_: None)
 
 
-def _leave(stream: asyncio.Task[Fail]) -> None:
-    """Ends a stream; what becomes of it concerns nobody any more."""
-    stream.cancel()
-    stream.add_done_callback(lambda done: None if done.cancelled() else done.exception())
-
-
-def _agreement(message: Json) -> Json:
-    params = message.get("params")
-    agreed = params.get("notifications") if isinstance(params, dict) else None
-    return agreed if isinstance(agreed, dict) else {}
+def _fault(failed: Fail) -> UpstreamFault:
+    return UpstreamFault(failed.message, code=failed.code, http=failed.http, data=failed.data)
 
 
 def _code(message: Json) -> object:

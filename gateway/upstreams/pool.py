@@ -72,7 +72,7 @@ class Upstream:
             None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, self._metrics)
         )
         self.wire = self.http or StdioTransport(name, self.settings, settings.limits, ids)
-        self.modern = ModernConnector(self.wire, ids)
+        self.modern = ModernConnector(self.wire, ids, state)
         self.legacy = LegacyConnector(self.wire, state, ids, settings.sessions.ttl_s)
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
@@ -178,6 +178,7 @@ class Upstream:
                 task.cancel()
         try:
             async with asyncio.timeout(FAREWELL_S):
+                await self.modern.listening.close()
                 await self.legacy.close()
         except TimeoutError:
             log.info("upstream %s has not taken the end of its sessions", self.name)

@@ -34,6 +34,13 @@ def honoured(wanted: Json, capabilities: Json, can_hear: bool) -> Json:
     return agreed
 
 
+def missed(agreed: Json) -> list[tuple[str, Json]]:
+    """What a listener with this agreed filter is told after a gap: all of it may have changed."""
+    lists: list[tuple[str, Json]] = [(method, {}) for method, name in LIST_CHANGED.items() if agreed.get(name) is True]
+    uris = agreed.get("resourceSubscriptions")
+    return lists + [(RESOURCE_UPDATED, {"uri": uri}) for uri in (uris if isinstance(uris, list) else [])]
+
+
 def concerns(agreed: Json, method: str, params: Json) -> bool:
     """Whether a notification belongs to a listener with the agreed filter.
 

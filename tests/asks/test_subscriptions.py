@@ -165,10 +165,10 @@ async def test_a_subscription_that_is_refused_is_an_error_and_leaves_what_was_he
         session = await front.initialize()
         async with session.get() as stream:
             await settled(upstream)
+            [before] = listening_to(upstream)
             refused = await subscribe(session, "note://1")
             assert (refused["error"]["code"], refused["error"]["data"]) == (-32602, {"uri": "note://1"})
-            *_, third = await upstream.seen(LISTEN, 3)  # the filter of before
-            await upstream.when(lambda: [call.seen for call in upstream.listeners] == [third])
+            await upstream.when(lambda: listening_to(upstream) == [before])
             await upstream.push(LIST_CHANGED, {})
             heard = await stream.message()
             assert heard is not None
