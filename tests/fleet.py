@@ -37,12 +37,16 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(behind: Behind, *, count: int = 2, store: str = "", **more: Any) -> AsyncIterator[Fleet]:
-    """`count` replicas before the same upstreams; `store`: the URL of one that runs, else a Valkey of its own."""
+async def fleet(
+    behind: Behind, *, count: int = 2, store: str = "", timeout_ms: int = 200, **more: Any
+) -> AsyncIterator[Fleet]:
+    """`count` replicas before the same upstreams; `store`: the URL of one that runs, else a Valkey of its own, whose
+    answers they wait `timeout_ms` for."""
     async with AsyncExitStack() as stack:
         url = store or await stack.enter_async_context(valkey())
         started = [
-            stack.enter_async_context(running(behind, keys=KEYS, store={"url": url}, **more)) for _ in range(count)
+            stack.enter_async_context(running(behind, keys=KEYS, store={"url": url, "timeout_ms": timeout_ms}, **more))
+            for _ in range(count)
         ]
         replicas = await asyncio.gather(*started)
         hop = await stack.enter_async_context(hopping([replica.url for replica in replicas]))

@@ -47,9 +47,10 @@ class Hop:
                     writer.close()
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        for _ in self.targets:
-            target = self.targets[self._next % len(self.targets)]
-            self._next += 1
+        first = self._next
+        self._next += 1
+        for number in range(first, first + len(self.targets)):
+            target = self.targets[number % len(self.targets)]
             with suppress(OSError):
                 connection = await asyncio.open_connection(*target)
                 self.taken.append(target)

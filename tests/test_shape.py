@@ -16,7 +16,7 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
             "coding",
-            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state",
+            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",
@@ -33,8 +33,8 @@ FLOORS = {
             "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
-            "front/drive front/batch front/splice front/modern front/legacy front/hosting front/mcp front/stdio "
-            "front/pipes front/status front/port front/http front/body",
+            "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting "
+            "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

@@ -21,6 +21,7 @@ from policies.admission import Acceptance
 from policies.delivery import Addressee, Message, deliver, farewell
 from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
 from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
+from policies.resumption import event_id
 
 T = TypeVar("T")
 
@@ -110,11 +111,11 @@ async def drive_feed(
         if accept is None:
             await stream.open()
         while items := await _next(feed.read, stream, FIRST_S, accept or Acceptance(json=False, sse=True)):
-            for message, event_id in map(unpack, items):
+            for message, ident in map(unpack, items):
                 if message.last and stream.response is None and accept is not None and accept.json:
                     return reply.final(message, in_session=True)
                 if accept is None or accept.sse:
-                    await stream.message(message, event_id)
+                    await stream.message(message, ident)
         return await stream.end() if accept is None or accept.sse else reply.accepted()
     finally:
         feed.leave()
@@ -149,7 +150,7 @@ def said(service: Service, exchange: Exchange, to: Addressee, items: Items) -> l
         message = None if refused(service, exchange, event) else deliver(event, to)
         # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
         if message is not None and not (message.last and to.id is None):
-            found.append((message, f"{exchange.id}.{cursor}"))
+            found.append((message, event_id(exchange.id, cursor, to.id)))
     return found
 
 
@@ -159,11 +160,11 @@ async def _write(
     await stream.open()
     cursor = after
     if cursor == 0 and _primes(to.dialect):
-        await stream.event(b"", f"{exchange.id}.0", RETRY_MS)
+        await stream.event(b"", event_id(exchange.id, 0, to.id), RETRY_MS)
     while items := await stream.waiting(exchange.read(cursor)):
         cursor = items[-1][0]
-        for message, event_id in said(service, exchange, to, items):
-            await stream.message(message, event_id)
+        for message, ident in said(service, exchange, to, items):
+            await stream.message(message, ident)
     return await stream.end()
 
 

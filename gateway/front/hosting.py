@@ -13,6 +13,7 @@ from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import said
 from gateway.front.elsewhere import pack
+from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
 from gateway.front.service import TOPIC_ENDED, Caller, Service
 from gateway.front.subscribing import refilter
@@ -66,7 +67,7 @@ class Hosting:
         service = self._current()
         exchange = service.exchanges.find(session_id, exchange_id)
         if exchange is None:
-            raise legacy.no_stream()
+            raise no_stream()
         return self._offer(_written(service, exchange, service.exchanges.addressee(exchange), after))
 
     async def _serve(self, body: bytes) -> bytes:

@@ -4,6 +4,7 @@ Specification: 2025-11-25 basic/lifecycle and basic/transports, and the revision
 JSON-RPC error that answers a request is HTTP 200.
 """
 
+import contextlib
 import secrets
 import time
 from dataclasses import replace
@@ -13,7 +14,8 @@ from aiohttp import web
 from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
 from gateway.front.batch import Far, Started, drive_batch
-from gateway.front.drive import drive_feed, drive_legacy, drive_standalone, resume
+from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
+from gateway.front.resuming import resumed
 from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
 from gateway.stores.base import StoreUnavailable
@@ -97,7 +99,8 @@ async def take(
     if message.method == CANCELLED:
         request_id = message.params.get("requestId")
         if isinstance(request_id, str | int) and not service.exchanges.cancel(owner.id, request_id):
-            await service.state.mail.tell_all("cancel", jsonrpc.dumps([owner.id, request_id]))
+            with contextlib.suppress(StoreUnavailable):  # the call goes on, as it may after any cancel
+                await service.state.mail.tell_all("cancel", jsonrpc.dumps([owner.id, request_id]))
         return None
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
     call = call_of(service, request, upstream, owner, message.method, message.params)
@@ -144,8 +147,9 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     if isinstance(owner, Rejection):
         return reply.rejected(owner)
     last = request.headers.get(HEADER_LAST_EVENT)
-    if last is not None:
-        return await _resume(service, request, owner, last)
+    rest = None if last is None else await resumed(service, request, owner, last)
+    if rest is not None:
+        return rest
     replica = await _replica_of(service, service.upstream_for(head.route, LISTEN, None), owner)
     if replica is not None:
         return await drive_feed(service, request, await elsewhere.serve(service, replica, head.route, owner, None))
@@ -361,24 +365,6 @@ async def _batch(
             case _:
                 await take(service, request, head, owner, message)
     return await drive_batch(service, request, started, head.accept)
-
-
-async def _resume(service: Service, request: web.BaseRequest, owner: FrontSession, last: str) -> web.StreamResponse:
-    exchange_id, _, number = last.rpartition(".")
-    if not (number.isascii() and number.isdigit() and len(number) < 16):
-        raise no_stream()
-    replica = service.state.mail.elsewhere(exchange_id)
-    if replica is not None:
-        feed = await elsewhere.resume(service, replica, owner, exchange_id, int(number))
-        return await drive_feed(service, request, feed)
-    exchange = service.exchanges.find(owner.id, exchange_id)
-    if exchange is None:
-        raise no_stream()
-    return await resume(service, request, exchange, service.exchanges.addressee(exchange), int(number))
-
-
-def no_stream() -> ClientFault:
-    return ClientFault(f"{HEADER_LAST_EVENT} names no stream that can be resumed", http=400)
 
 
 async def _single(request: web.BaseRequest, message: Message, accept: Acceptance) -> web.StreamResponse:

@@ -6,6 +6,7 @@ the timers of `gateway/front/http.py` start with its first byte.
 """
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections import Counter
@@ -122,6 +123,8 @@ class Listener:
         self._wanted = port
         self._tls = tls
         self._listening: asyncio.Server | None = None
+        self._queue: socket.socket | None = None
+        self._adopting: set[asyncio.Task[None]] = set()
         self._by_peer: Counter[str] = Counter()
         self._open = 0
         self._emptied = asyncio.Event()
@@ -135,24 +138,48 @@ class Listener:
         had."""
         bound = bound or bind(self._host, self._wanted)
         self.port = bound.getsockname()[1]
+        self._queue = bound.dup()
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(lambda: Port(self), sock=bound, backlog=_BACKLOG, ssl=self._tls)
 
     def stop(self) -> None:
-        """No new connections. Those under way stay with aiohttp, and silent ones may still begin."""
-        if self._listening is not None:
-            self._listening.close()
+        """No new connections. Those under way stay with aiohttp, and silent ones may still begin. So may those that the
+        system has made and nobody has taken yet: it would reset them, and their clients could not tell whether what
+        they had sent was read."""
+        queue, self._queue = self._queue, None
+        if self._listening is None or queue is None:
+            return
+        self._listening.close()
+        queue.setblocking(False)
+        with contextlib.suppress(OSError):  # there are no more
+            while True:
+                self._adopt(queue.accept()[0])
+        queue.close()
 
     def silence(self) -> None:
         """Closes the connections that have not said anything yet."""
+        for task in tuple(self._adopting):
+            task.cancel()
         for port in tuple(self.silent):
             port.close()
 
     async def vacant(self) -> None:
         """Until it has no connection."""
+        await asyncio.gather(*self._adopting, return_exceptions=True)
         while self._open:
             self._emptied.clear()
             await self._emptied.wait()
+
+    def _adopt(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        task = asyncio.create_task(self._adopted(connection))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
+
+    async def _adopted(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # its client has gone
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: Port(self), connection, ssl=self._tls)
 
     def enter(self, port: Port, peer: str) -> Rejection | None:
         """Counts a new connection; why there is no room for it, if there is none. Each `enter` has its `leave`."""

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from gateway.stores.mail import Mail
+from gateway.stores.base import StoreUnavailable
+from gateway.stores.mail import Mail, Unanswered
 from policies.errors import Fault, GatewayFault
 
 PULL_S: Final = 5.0
@@ -20,6 +21,12 @@ PULL_S: Final = 5.0
 
 ABANDONED_S: Final = 15.0
 """After so long without a pull nobody reads any more: three pulls."""
+
+READ_ON_S: Final = 10.0
+"""How long a pull that fails is made again: a store has a new leader by then, and what is read is not abandoned yet."""
+
+PAUSE_S: Final = 0.25
+"""Before the next try."""
 
 MAX_ITEMS: Final = 64
 MAX_BYTES: Final = 1 << 20
@@ -163,16 +170,27 @@ class Feed:
 
     async def read(self) -> list[bytes]:
         """The next items; waits until there is one, [] at the end. Raises the `Fault` that ended it, or one of
-        `Mail.ask`'s. Cancel-safe."""
+        `Mail.ask`'s, `StoreUnavailable` only where the store fails for `READ_ON_S`. Cancel-safe."""
         while not self._over:
-            pull = msgspec.msgpack.encode(_Pull(self._name, self._read, PULL_S))
-            raw = await self._mail.ask(self._replica, "pull", pull, PULL_S)
-            pulled = msgspec.msgpack.decode(raw, type=_Pulled)
+            pulled = await self._pulled()
             self._read += len(pulled.items)
             self._over = pulled.over
             if pulled.items:
                 return pulled.items
         return []
+
+    async def _pulled(self) -> _Pulled:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + READ_ON_S
+        while True:
+            pull = msgspec.msgpack.encode(_Pull(self._name, self._read, PULL_S))
+            try:
+                raw = await self._mail.ask(self._replica, "pull", pull, PULL_S)
+                return msgspec.msgpack.decode(raw, type=_Pulled)
+            except (StoreUnavailable, Unanswered):
+                if loop.time() >= until:
+                    raise
+                await asyncio.sleep(PAUSE_S)
 
     def leave(self) -> None:
         """Ends it, read to its end or not; an owner that cannot be told notices by itself."""

@@ -58,6 +58,15 @@ class ReplicaGone(GatewayFault):
         super().__init__("the replica of the gateway that held this has ended; start anew")
 
 
+class Unanswered(GatewayFault):
+    """It lives, and did not answer: it is held up, or the question or its answer was lost with the store's memory."""
+
+    http = 504
+
+    def __init__(self) -> None:
+        super().__init__("another replica of the gateway did not answer in time")
+
+
 class _Letter(msgspec.Struct, array_like=True):
     """`left`: how many pieces of the same letter follow. `topic` is empty in answers."""
 
@@ -111,6 +120,10 @@ class Mail:
         owner = made[:NAME_CHARS]
         return owner if self._store.shared and owner != self.replica and len(owner) == NAME_CHARS else None
 
+    def made(self, made: str) -> bool:
+        """Whether an id was made here."""
+        return made.startswith(self.replica)
+
     async def start(self) -> None:
         """From now on others can reach this replica. A store that is down is waited for in the background."""
         if not self._store.shared:
@@ -120,9 +133,9 @@ class Mail:
 
     async def ask(self, replica: str, topic: str, body: bytes, wait_s: float) -> bytes:
         """The answer of another replica, which may take `wait_s`. Raises `ReplicaGone` where there is none any more,
-        `StoreUnavailable`, a `GatewayFault` (504) after `PATIENCE_S` more, or what the answerer raised. Cancel-safe:
+        `StoreUnavailable`, `Unanswered` after `PATIENCE_S` more, or what the answerer raised. Cancel-safe:
         the question may have been heard."""
-        if not await self.lives(replica):
+        if not await self._lives_still(replica):
             raise ReplicaGone
         ident = secrets.token_hex(8)
         future = self._waiting[ident] = asyncio.get_running_loop().create_future()
@@ -182,10 +195,17 @@ class Mail:
             if done:
                 return future.result()
             if loop.time() >= until:
-                raise GatewayFault("another replica of the gateway did not answer in time", http=504)
+                raise Unanswered
             missed = 0 if await self.lives(replica) else missed + 1
             if missed > 1:  # a store that was flushed has its leases again within a beat
                 raise ReplicaGone
+
+    async def _lives_still(self, replica: str) -> bool:
+        """Whether it lives, looked at again after a beat: a store that was flushed has all leases again by then."""
+        if await self.lives(replica):
+            return True
+        await asyncio.sleep(BEAT_S)
+        return await self.lives(replica)
 
     async def lives(self, replica: str) -> bool:
         """Whether the lease of a replica is there. Looked up twice a beat at most, however many ask. Raises
@@ -238,6 +258,8 @@ class Mail:
         it is that letter's alone."""
         try:
             self._take(to, raw)
+        except Fault as fault:  # it has other routes, say
+            log.info("a word of another replica is not for this one: %s", fault.message)
         except Exception:  # the next letter is another's
             log.exception("a letter of another replica could not be read")
 

@@ -190,9 +190,12 @@ class Sessions:
         session = await self.find(owner)
         if session is None:
             opened, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
-            session = await self._agreed(owner, opened)
-            if session != opened:  # another replica has opened one meanwhile
-                await self.delete(opened, forwarded)
+            session = None
+            try:
+                session = await self._agreed(owner, opened)
+            finally:
+                if session != opened:  # another replica has opened one meanwhile, or nobody can be told of this one
+                    await self.delete(opened, forwarded)
         return session
 
     async def _agreed(self, owner: FrontSession, opened: UpstreamSession) -> UpstreamSession:

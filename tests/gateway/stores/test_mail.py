@@ -102,6 +102,14 @@ async def test_who_is_gone_is_not_waited_for() -> None:
                 await one.ask(other.replica, "echo", b"", 10 * DEADLINE_S)
 
 
+async def test_a_replica_whose_lease_was_lost_with_the_stores_memory_is_still_asked() -> None:
+    async with valkey() as url, replica(url) as one, replica(url) as other:
+        store = open_store(StoreSettings(url=url))
+        await store.delete(f"replica:{other.replica}")
+        await store.close()
+        assert await one.ask(other.replica, "echo", b"ab", DEADLINE_S) == b"ba"
+
+
 async def test_an_answer_that_takes_too_long_is_an_error() -> None:
     async with two() as (one, other):
         with pytest.raises(GatewayFault, match="in time") as late:
