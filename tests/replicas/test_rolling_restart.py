@@ -210,7 +210,7 @@ async def restart(at: Rolling, index: int) -> None:
     await at.more(50)
 
 
-@pytest.mark.field("AC", "L11")
+@pytest.mark.field("L11")
 async def test_no_request_fails_while_one_replica_after_the_other_is_restarted() -> None:
     async with rolling() as at:
         told: dict[str, asyncio.Queue[str]] = {era: asyncio.Queue() for era in ERAS}
