@@ -75,7 +75,7 @@ DUE = frozenset(
     | {"L5", "L6", "M1", "M4", "M6", "N1", "N2", "O1", "Q1", "R1", "R3", "T1", "U1", "U4", "U5", "W1", "W2"}
     | {"Z1", "Z4", "Z6", "L2", "L3", "L4", "L7", "X1", "X2", "X3", "X4", "X6", "X7", "Y2", "Y3", "AA2", "AA10", "AA12"}
     | {"AA6", "AA8"}
-    | {"A1", "A2", "R4", "R6", "AB4", "AB6", "AC1", "AC3"}
+    | {"A1", "A2", "R4", "R6", "AB4", "AB6", "AC1", "AC3", "L12"}
 )
 """Reports that must have tests by now; a step that answers more adds them here."""
 MEMBERS = {"title", "tests", "later", "rest"}
