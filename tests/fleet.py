@@ -1,14 +1,15 @@
 """Several replicas of the gateway on one store, behind a hop that gives each request to the next."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import copy
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableSequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from policies.sealing import new_key
 from tests.gateway_process import Behind, GatewayProcess, running
-from tests.hop import Hop, hopping
-from tests.raw_front import Front
+from tests.hop import Hop, address, hopping
+from tests.raw_front import Front, Session
 from tests.valkey import valkey
 
 KEYS = [new_key("k", b"k" * 32)]
@@ -17,12 +18,19 @@ KEYS = [new_key("k", b"k" * 32)]
 class Fleet:
     """What a `GatewayProcess` is to its clients."""
 
-    def __init__(self, hop: Hop, replicas: Sequence[GatewayProcess], store: str) -> None:
+    def __init__(
+        self,
+        hop: Hop,
+        replicas: MutableSequence[GatewayProcess],
+        store: str,
+        start: Callable[[], Awaitable[GatewayProcess]],
+    ) -> None:
         self.hop = hop
         self.url = hop.url
         self.keys = KEYS
         self.replicas = replicas
         self.store = store
+        self._start = start
 
     def front(self, path: str = "/mcp") -> Front:
         return Front(self.url + path)
@@ -32,8 +40,20 @@ class Fleet:
         for replica in self.replicas:
             replica.check()
 
+    async def start_again(self, index: int) -> None:
+        """Another replica in the place of one that was killed."""
+        self.replicas[index] = await self._start()
+        self.hop.targets[index] = address(self.replicas[index].url)
+
     def stderr(self) -> str:
         return "".join(replica.stderr() for replica in self.replicas)
+
+
+def at(session: Session, replica: GatewayProcess) -> Session:
+    """The same session, its requests to this replica alone."""
+    there = copy.copy(session)
+    there.front = replica.front(session.front.path)
+    return there
 
 
 @asynccontextmanager
@@ -44,10 +64,12 @@ async def fleet(
     answers they wait `timeout_ms` for."""
     async with AsyncExitStack() as stack:
         url = store or await stack.enter_async_context(valkey())
-        started = [
-            stack.enter_async_context(running(behind, keys=KEYS, store={"url": url, "timeout_ms": timeout_ms}, **more))
-            for _ in range(count)
-        ]
-        replicas = await asyncio.gather(*started)
+
+        async def start() -> GatewayProcess:
+            return await stack.enter_async_context(
+                running(behind, keys=KEYS, store={"url": url, "timeout_ms": timeout_ms}, **more)
+            )
+
+        replicas = await asyncio.gather(*(start() for _ in range(count)))
         hop = await stack.enter_async_context(hopping([replica.url for replica in replicas]))
-        yield Fleet(hop, replicas, url)
+        yield Fleet(hop, replicas, url, start)

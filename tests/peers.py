@@ -110,7 +110,8 @@ class LegacyUpstream(Upstream):
         async with self._arrived:
             self._arrived.notify_all()
         await call.stay()
-        self.streams.pop(call.seen.session, None)
+        if self.streams.get(call.seen.session) is call:  # and not one that came after it
+            del self.streams[call.seen.session]
 
     async def _post(self, call: Call) -> None:
         message = call.seen.message

@@ -17,6 +17,7 @@ from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
 from gateway.front.service import TOPIC_ENDED, Caller, Service
 from gateway.front.subscribing import refilter
+from gateway.stores.changes import STREAM
 from gateway.stores.feeds import Feed
 from gateway.upstreams import listening
 from policies import jsonrpc, session
@@ -52,7 +53,7 @@ class Hosting:
         mail.hear("take", self._take)
         mail.hear("reply", self._reply)
         mail.hear("cancel", self._cancel)
-        mail.hear("superseded", lambda body: self._current().exchanges.end_stream(body.decode()))
+        mail.hear("superseded", lambda body: self._spawn(self._superseded(body.decode())))
         mail.hear("delete", self._delete)
         mail.hear(TOPIC_ENDED, lambda body: self._current().exchanges.end_session(body.decode()))
 
@@ -82,7 +83,19 @@ class Hosting:
 
     async def _refilter(self, body: bytes) -> bytes:
         session_id, uri, wanted = jsonrpc.loads(body)
-        return b"1" if await refilter(self._current(), session_id, uri, wanted=wanted) else b"0"
+        service = self._current()
+        async with service.locks.of(session_id):  # one filter after the other, wherever they come from
+            return b"1" if await refilter(service, session_id, uri, wanted=wanted) else b"0"
+
+    async def _superseded(self, session_id: str) -> None:
+        """Ends the session's stream here, unless it is the one that the store names: of several that were opened at
+        once, that one stays."""
+        service = self._current()
+        async with service.locks.of(session_id):  # one that is just being announced here is named first
+            stream = service.exchanges.standalone(session_id)
+            named = (await service.state.changes.fresh(session_id)).get(STREAM) if stream is not None else None
+            if stream is not None and named not in (None, stream.id.encode()):
+                service.exchanges.end_stream(session_id)
 
     async def _listen(self, body: bytes) -> bytes:
         name, call = listening.unpacked(body)

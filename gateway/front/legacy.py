@@ -134,11 +134,18 @@ async def _answered(service: Service, owner: FrontSession, message: jsonrpc.Resp
 
 
 async def _replica_of(service: Service, upstream: Upstream, owner: FrontSession) -> str | None:
-    """The other replica that has the process of this session's upstream, where that is a command."""
+    """The other replica that has the process of this session's upstream, where that is a command. A process of its own
+    has ended with its replica; of common ones each replica has an equal, and one takes the session over."""
     if upstream.http is not None:
         return None
-    session = await upstream.legacy.sessions.find(owner)
-    return service.state.mail.elsewhere(session.id or "") if session is not None else None
+    mail, sessions = service.state.mail, upstream.legacy.sessions
+    session = await sessions.find(owner)
+    replica = mail.elsewhere(session.id or "") if session is not None else None
+    if replica is None or await mail.lives(replica):
+        return replica
+    if upstream.settings.scope == "session":
+        return None
+    return mail.elsewhere((await sessions.renewed(owner, session, (), {})).id or "")
 
 
 async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -171,16 +178,13 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
 
 
 async def _announce(service: Service, owner: FrontSession, stream: Exchange) -> None:
-    """Tells the other replicas where the session's standalone stream is now; one that is read at another ends."""
+    """Tells the other replicas that the session's standalone stream is here now; one that is read at another ends."""
     state = service.state
     if not state.store.shared:
         return
     try:
-        before = (await state.changes.of(owner.id)).get(STREAM, b"").decode()
         await state.changes.put(owner.id, STREAM, stream.id.encode(), service.settings.sessions.ttl_s)
-        replica = state.mail.elsewhere(before)
-        if replica is not None:
-            await state.mail.tell(replica, "superseded", owner.id.encode())
+        await state.mail.tell_all("superseded", owner.id.encode())
     except StoreUnavailable:
         return  # subscriptions that come to another replica meanwhile are not heard on it
 

@@ -22,6 +22,10 @@ MAX_UNREAD: Final = 1024
 class StoreUnavailable(GatewayFault):
     """The store did not do what it was asked within its time, or would not. `message` holds no address."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.headers = (("Retry-After", "1"),)  # a store that is down is probed once a second
+
 
 class Store(Protocol):
     """Times are in seconds. A `ttl_s` of 0 or less leaves nothing behind; what is positive counts from 1 ms on.

@@ -88,7 +88,8 @@ class LegacyConnector:
     async def notify(self, call: Call, owner: FrontSession) -> None:
         """A notification of a legacy client's, inside its own session."""
         session = await self.sessions.owned(owner, call.forwarded, call.capabilities)
-        if call.method != "notifications/initialized":  # `owned` has sent that
+        await self.sessions.initialized(owner, session, call.forwarded)
+        if call.method != "notifications/initialized":  # that has been sent
             params = _with_meta(call.params, call.meta)
             await self.sessions.tell(session, jsonrpc.notification(call.method, params), call.forwarded)
 
@@ -112,16 +113,18 @@ class LegacyConnector:
         session = await self.sessions.owned(owner, call.forwarded, call.capabilities)
         run = self._streams.listen_owned if call.method == LISTEN else self._call_owned
         try:
-            await run(call, session, exchange)
-            return
+            await self.sessions.initialized(owner, session, call.forwarded)
+            return await run(call, session, exchange)
         except SessionGone as gone:
             gone.code = LEGACY_SESSION_NOT_FOUND
             if not self._wire.settings.heal:
                 raise
-        session, _ = await self.sessions.open(call.capabilities, owner.client_info, owner.version, call.forwarded)
-        await self.sessions.replace(owner, session)
-        await self.sessions.initialized(owner, session, call.forwarded)
-        await run(call, session, exchange)
+        session = await self.sessions.renewed(owner, session, call.forwarded, call.capabilities)
+        try:
+            await self.sessions.initialized(owner, session, call.forwarded)
+            await run(call, session, exchange)
+        except SessionGone as gone:
+            raise self.sessions.refused() from gone
 
     async def _shared_leg(self, call: Call, exchange: Exchange) -> None:
         run = self._streams.listen_shared if call.method == LISTEN else self._call_shared
@@ -141,8 +144,7 @@ class LegacyConnector:
                 return await run(shared)
             except SessionGone as gone:
                 if renewed or shared is None:
-                    why = f"upstream {self._wire.name} refuses the session it has just opened"
-                    raise UpstreamFault(why) from gone
+                    raise self.sessions.refused() from gone
                 renewed = True
                 self.sessions.lost(shared)
             except UpstreamFault as fault:

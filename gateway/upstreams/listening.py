@@ -163,10 +163,12 @@ class Listening:
             while heard.qsize() < MAX_BEHIND:
                 waiting = asyncio.create_task(heard.get())
                 ends: set[asyncio.Future[Any]] = {waiting, stream.ended, stopping}
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                if not waiting.done():
+                try:
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                    if not waiting.done():
+                        return
+                finally:
                     waiting.cancel()
-                    return
                 yield jsonrpc.dumps(list(waiting.result()))
         finally:
             stopping.cancel()

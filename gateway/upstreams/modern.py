@@ -156,6 +156,8 @@ class ModernConnector:
                 # progress for nobody's token: strict hosts end the connection over it
                 if message["method"] != PROGRESS or params.pop(META_PROGRESS_TOKEN, None) == request_id:
                     heard(str(message["method"]), params)
+        if reception.status >= 400:  # servers with sessions name no request where they refuse one
+            raise reception.refusal()
         raise UpstreamFault(f"upstream {self._wire.name} closed its stream without an answer")
 
     def _to(self, exchange: Exchange) -> Heard:

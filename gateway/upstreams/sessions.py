@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -176,36 +176,58 @@ class Sessions:
     async def owned(
         self, owner: FrontSession, forwarded: Sequence[tuple[str, str]], capabilities: Json
     ) -> UpstreamSession:
-        """The session of a legacy client at this upstream, with `initialized` sent: from the store if it was replaced
-        or opened late, else from the client's token, else opened now (a route may lead to several upstreams)."""
+        """The session of a legacy client at this upstream: from the store if it was replaced or opened late, else from
+        the client's token, else opened now (a route may lead to several upstreams)."""
         session = await self.find(owner)
-        if session is None:
-            session = await self._once(owner.id, lambda: self._open_owned(owner, forwarded, capabilities))
-        await self.initialized(owner, session, forwarded)
-        return session
+        return session or await self.renewed(owner, None, forwarded, capabilities)
+
+    async def renewed(
+        self,
+        owner: FrontSession,
+        lost: UpstreamSession | None,
+        forwarded: Sequence[tuple[str, str]],
+        capabilities: Json,
+    ) -> UpstreamSession:
+        """The owner's session in place of one that the upstream has lost, or of none: one for all replicas, whichever
+        of them find that out at once. Raises `StoreUnavailable` where they cannot agree on it."""
+        return await self._once(owner.id, lambda: self._open_owned(owner, lost, forwarded, capabilities))
 
     async def _open_owned(
-        self, owner: FrontSession, forwarded: Sequence[tuple[str, str]], capabilities: Json
+        self,
+        owner: FrontSession,
+        lost: UpstreamSession | None,
+        forwarded: Sequence[tuple[str, str]],
+        capabilities: Json,
     ) -> UpstreamSession:
-        session = await self.find(owner)
-        if session is None:
-            opened, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
-            session = None
-            try:
-                session = await self._agreed(owner, opened)
-            finally:
-                if session != opened:  # another replica has opened one meanwhile, or nobody can be told of this one
-                    await self.delete(opened, forwarded)
+        known = self._of(owner, await self._changes.fresh(owner.id))
+        if known is not None and known != lost:
+            return known
+        opened, _ = await self.open(capabilities, owner.client_info, owner.version, forwarded)
+        session = None
+        try:
+            await self.initialized(owner, opened, forwarded)  # whoever learns of it can use it
+            session = await self._agreed(owner, opened, lost)
+        except SessionGone as gone:
+            raise self.refused() from gone
+        finally:
+            if session != opened:  # another replica's, or none
+                await self.delete(opened, forwarded)
         return session
 
-    async def _agreed(self, owner: FrontSession, opened: UpstreamSession) -> UpstreamSession:
-        """The session that all replicas use from now on, where none was there."""
-        key = f"opened:{self._wire.name}:{owner.id}"
+    async def _agreed(
+        self, owner: FrontSession, opened: UpstreamSession, lost: UpstreamSession | None
+    ) -> UpstreamSession:
+        """The session that all replicas use from now on in place of `lost`."""
+        key = f"opened:{self._wire.name}:{owner.id}:{lost.id if lost is not None else ''}"
         value = _packed(opened)
         first = await self._store.set_nx(key, value, self._ttl_s)
         value = value if first else await self._store.get(key) or value
         await self._changes.put(owner.id, UPSTREAM + self._wire.name, value, self._ttl_s)
         return _unpacked(value)
+
+    def refused(self) -> UpstreamFault:
+        """Several servers behind one address, each with sessions of its own, are like that."""
+        return UpstreamFault(f"upstream {self._wire.name} refuses the session it has just opened", executed=False)
 
     async def initialized(
         self, owner: FrontSession, session: UpstreamSession, forwarded: Sequence[tuple[str, str]]
@@ -225,10 +247,6 @@ class Sessions:
         if first:
             await self.tell(session, jsonrpc.notification("notifications/initialized"), forwarded)
 
-    async def replace(self, owner: FrontSession, session: UpstreamSession) -> None:
-        """From now on this is the owner's session here, at every replica. Raises `StoreUnavailable`."""
-        await self._changes.put(owner.id, UPSTREAM + self._wire.name, _packed(session), self._ttl_s)
-
     async def end(self, owner: FrontSession, forwarded: Sequence[tuple[str, str]]) -> None:
         session = await self.find(owner)
         if session is not None:
@@ -236,7 +254,10 @@ class Sessions:
 
     async def find(self, owner: FrontSession) -> UpstreamSession | None:
         """The session of a legacy client at this upstream, where one has been opened."""
-        value = (await self._changes.of(owner.id)).get(UPSTREAM + self._wire.name)
+        return self._of(owner, await self._changes.of(owner.id))
+
+    def _of(self, owner: FrontSession, changes: Mapping[str, bytes]) -> UpstreamSession | None:
+        value = changes.get(UPSTREAM + self._wire.name)
         return _unpacked(value) if value is not None else owner.upstreams.get(self._wire.name)
 
     # shared ones

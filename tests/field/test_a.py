@@ -1,4 +1,5 @@
-"""Field reports A3, A5: a session that is not there is 404, and one lost upstream is replaced where that is right."""
+"""Field reports A1, A2, A3, A5, R6: a session works at every replica; one that is not there is 404; a lost upstream
+session is replaced where that is right."""
 
 import asyncio
 import base64
@@ -10,10 +11,13 @@ import pytest
 
 from tests.door import Door
 from tests.field.pairs import either_upstream
+from tests.field.replicas import Two
+from tests.fleet import at, fleet
 from tests.gateway_process import GatewayProcess, running, settings
-from tests.peers import LegacyUpstream
+from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import CLIENT_INFO, LEGACY, Answer, request
 from tests.scripted import Call, Err
+from tests.valkey import started
 
 LISTING = request("tools/list", ident="a-1")
 
@@ -28,6 +32,54 @@ def no_session(answer: Answer) -> None:
     assert "Mcp-Session-Id" not in answer.headers
     assert "WWW-Authenticate" not in answer.headers
     assert answer.error["message"]
+
+
+@pytest.mark.field("A1", "R6")
+@either_upstream
+async def test_two_replicas_serve_one_session_and_the_death_of_one_does_not_end_it(upstream_era: str) -> None:
+    upstream = LegacyUpstream() if upstream_era == "legacy" else ModernUpstream()
+    async with upstream, fleet({"u": upstream}) as replicas:
+        first = replicas.replicas[0]
+        session = await first.front("/u").initialize()
+        session.front = replicas.front("/u")
+        answers = [await session.request("tools/list", ident=number) for number in range(50)]
+        await first.kill()
+        await replicas.start_again(0)
+        answers += [await session.request("tools/list", ident=number) for number in range(50, 60)]
+        assert [(answer.status, answer.final["id"]) for answer in answers] == [(200, number) for number in range(60)]
+        assert all(answer.result == answers[0].result for answer in answers)
+        assert sorted(replicas.hop.taken.count(target) for target in set(replicas.hop.taken)) == [5, 25, 30]
+        if isinstance(upstream, LegacyUpstream):
+            assert opened_for_clients(upstream) == 1
+            assert len({seen.session for seen in upstream.calls("tools/list")}) == 1
+
+
+@pytest.mark.field("A2")
+async def test_a_session_over_a_stateless_upstream_needs_no_replicas_memory(two: Two) -> None:
+    one, other = two.fleet.replicas
+    session = await one.front("/modern1").initialize()
+    for replica in (other, one, other):
+        assert json.loads((await at(session, replica).request("tools/call", {"name": "t"})).said)["name"] == "t"
+    assert len(two.upstreams["modern1"].calls("tools/call")) == 3
+    assert {seen.session for seen in two.upstreams["modern1"].requests} == {None}
+
+
+@pytest.mark.field("A3")
+@either_upstream
+async def test_a_flushed_store_forgets_no_session(upstream_era: str) -> None:
+    upstream = LegacyUpstream() if upstream_era == "legacy" else ModernUpstream()
+    with started() as server, server.admin() as store:
+        async with upstream, fleet({"u": upstream}, store=server.url) as replicas:
+            session = await replicas.front("/u").initialize()
+            assert "result" in (await session.request("tools/call", {"name": "t"})).final
+            store.flushall()
+            for _ in range(4):
+                assert "result" in (await session.request("tools/call", {"name": "t"})).final
+            assert (await session.delete()).status == 200
+            for _ in range(2):
+                no_session(await session.post(LISTING))
+            if isinstance(upstream, LegacyUpstream):
+                assert opened_for_clients(upstream) == 1
 
 
 @pytest.mark.field("A3")
@@ -66,9 +118,9 @@ async def test_an_ended_session_is_404_for_good(door: Door, upstream_era: str) -
 async def test_a_token_that_was_changed_is_404(door: Door, upstream_era: str) -> None:
     session = await door.front(upstream_era).initialize()
     assert session.id is not None
-    for at in (0, len(session.id) // 2, len(session.id) - 2):
-        other = "A" if session.id[at] != "A" else "B"
-        changed = session.id[:at] + other + session.id[at + 1 :]
+    for place in (0, len(session.id) // 2, len(session.id) - 2):
+        other = "A" if session.id[place] != "A" else "B"
+        changed = session.id[:place] + other + session.id[place + 1 :]
         no_session(await session.post(LISTING, {"Mcp-Session-Id": changed}))
     assert "result" in (await session.post(LISTING)).final
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.door import Door
 from tests.field.pairs import ask_pair, either_upstream, every_pair
+from tests.field.replicas import Two
 from tests.gateway_process import running
 from tests.peers import LegacyUpstream, ModernUpstream, text
 from tests.scripted import Call, Json
@@ -106,3 +107,67 @@ async def test_any_id_comes_back_as_it_was(door: Door, front_era: str, upstream_
     answer = await ask_pair(door, (front_era, upstream_era), "tools/call", {"name": "t"}, ident=ident)
     assert (type(answer.final["id"]), answer.final["id"]) == (type(ident), ident)
     assert "result" in answer.final
+
+
+@pytest.mark.field("G1")
+@every_pair
+async def test_calls_of_one_id_cross_at_no_replica(two: Two, front_era: str, upstream_era: str) -> None:
+    """200 calls of 20 clients, all with id 1 and two at a time in a session, the replica another at each."""
+
+    async def tool(call: Call) -> Json:
+        await call.notify("notifications/progress", {"progressToken": call.seen.meta["progressToken"], "progress": 1})
+        return text(call.seen.params["arguments"]["mine"])
+
+    upstream = two.upstreams[f"{upstream_era}1"]
+    upstream.on["tools/call"] = tool
+    front = two.fleet.front(f"/{upstream_era}1")
+
+    async def client(number: int) -> list[str]:
+        session = await front.initialize() if front_era == "legacy" else None
+
+        async def call(turn: int) -> str:
+            params: Json = {"name": "t", "arguments": {"mine": f"{number}/{turn}"}}
+            if session is not None:
+                answer = await session.request("tools/call", params | {"_meta": {"progressToken": 1}}, ident=1)
+            else:
+                answer = await front.modern("tools/call", params, ident=1, meta={"progressToken": 1})
+            assert [note["params"]["progressToken"] for note in answer.notes] == [1]
+            assert answer.final["id"] == 1
+            return answer.said
+
+        pairs = [await asyncio.gather(call(turn), call(turn + 1)) for turn in range(0, 10, 2)]
+        return [said for pair in pairs for said in pair]
+
+    every = await asyncio.gather(*(client(number) for number in range(20)))
+    assert every == [[f"{number}/{turn}" for turn in range(10)] for number in range(20)]
+    if upstream_era == "legacy":
+        ids = [(seen.session, seen.id) for seen in upstream.calls("tools/call")]
+        assert len(set(ids)) == 200, "an upstream session never sees one id twice, whichever replica it comes from"
+
+
+@pytest.mark.field("G2")
+async def test_no_answer_goes_to_another_user_at_any_replica(two: Two) -> None:
+    """1000 interleaved calls of two users with the same ids."""
+
+    async def secret(call: Call) -> Json:
+        return text(call.seen.headers.get("Authorization") or "nobody")
+
+    async def user(name: str, era: str, front_era: str) -> None:
+        front, token = two.fleet.front(f"/{era}1"), {"Authorization": f"Bearer {name}"}
+        session = await front.initialize(headers=token) if front_era == "legacy" else None
+        for ident in range(125):
+            if session is not None:
+                answer = await session.request("tools/call", {"name": "t"}, ident=ident)
+            else:
+                answer = await front.modern("tools/call", {"name": "t"}, ident=ident, headers=token)
+            assert (answer.final["id"], answer.said) == (ident, f"Bearer {name}")
+
+    for era in ("legacy", "modern"):
+        two.upstreams[f"{era}1"].on["tools/call"] = secret
+    users = [(name, *pair) for name in ("ann", "bob") for pair in itertools.product(("legacy", "modern"), repeat=2)]
+    await asyncio.gather(*(user(*one) for one in users))
+    assert sum(len(two.upstreams[f"{era}1"].calls("tools/call")) for era in ("legacy", "modern")) == 1000
+    owners = {
+        (seen.session, seen.headers.get("Authorization")) for seen in two.upstreams["legacy1"].calls("tools/call")
+    }
+    assert len(owners) == len({session for session, _ in owners}), "an upstream session belongs to one user"

@@ -1,4 +1,5 @@
-"""Field reports R1, R3: a session belongs to the route and the caller it was opened for, who may be nobody."""
+"""Field reports R1, R3, R4: a session belongs to the route and the caller it was opened for, who may be nobody, and is
+replaced where it has expired upstream."""
 
 from collections.abc import AsyncIterator
 
@@ -6,10 +7,20 @@ import pytest
 import pytest_asyncio
 
 from tests.field.pairs import either_upstream
+from tests.field.replicas import Two
+from tests.fleet import at, fleet
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import TOOL, LegacyUpstream, ModernUpstream
 from tests.raw_front import request
+from tests.scripted import Json
 
+METHODS: list[tuple[str, Json]] = [
+    ("ping", {}),
+    ("tools/list", {}),
+    ("tools/call", {"name": "echo"}),
+    ("resources/read", {"uri": "note://one"}),
+    ("prompts/get", {"name": "hello"}),
+]
 Routes = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
 
 
@@ -70,14 +81,60 @@ async def test_nobody_in_particular_has_a_session_that_works_throughout(routes: 
     upstream = upstreams[f"{upstream_era}1"]
     upstream.requests.clear()
     session = await gateway.front(f"/{upstream_era}1").initialize()
-    for method, params in (
-        ("ping", {}),
-        ("tools/list", {}),
-        ("tools/call", {"name": "echo"}),
-        ("resources/read", {"uri": "note://one"}),
-        ("prompts/get", {"name": "hello"}),
-    ):
+    for method, params in METHODS:
         assert "result" in (await session.request(method, params)).final, method
     assert (await session.delete()).status == 200
     assert (await session.request("tools/list")).status == 404
     assert [seen for seen in upstream.requests if "Authorization" in seen.headers] == []
+
+
+@pytest.mark.field("R1")
+@either_upstream
+async def test_a_session_keeps_its_route_and_its_caller_at_every_replica(two: Two, upstream_era: str) -> None:
+    here, there = f"{upstream_era}1", f"{upstream_era}2"
+    opened_at = two.fleet.replicas[0]
+    session = await opened_at.front(f"/{here}").initialize(headers={"Authorization": "Bearer ann"})
+    for replica in two.fleet.replicas[::-1]:
+        mine, strays = at(session, replica), replica.front(f"/{there}")
+        assert [tool["name"] for tool in (await mine.request("tools/list")).result["tools"]] == [f"of-{here}"]
+        assert (await strays.post(request("tools/list"), session.headers)).status == 404
+        assert (await strays.send("DELETE", session.headers)).status == 404
+        assert (await mine.request("tools/list", headers={"Authorization": "Bearer bob"})).status == 404
+        assert (
+            await replica.front(f"/{here}").send("DELETE", {**session.headers, "Authorization": None})
+        ).status == 404
+    assert two.upstreams[there].calls("tools/list") == []
+    assert len(two.upstreams[here].calls("tools/list")) == 2
+    assert "result" in (await session.request("tools/list")).final, "the strays did it no harm"
+
+
+@pytest.mark.field("R3")
+@either_upstream
+async def test_nobody_in_particular_has_a_session_at_every_replica(two: Two, upstream_era: str) -> None:
+    session = await two.fleet.front(f"/{upstream_era}1").initialize()
+    for method, params in METHODS * 2:
+        assert "result" in (await session.request(method, params)).final, method
+    assert (await session.delete()).status == 200
+    for _ in range(2):
+        assert (await session.request("tools/list")).status == 404
+
+
+@pytest.mark.field("R4")
+async def test_a_session_that_expired_upstream_is_replaced_on_every_route_that_shares_it() -> None:
+    """Seven routes over one server that forgets its sessions: what is shared heals, what is a client's own ends."""
+    names = [f"r{number}" for number in range(7)]
+    async with LegacyUpstream() as upstream:
+        async with fleet({name: {"url": upstream.url} for name in names}) as replicas:
+            owned = {name: await replicas.front(f"/{name}").initialize() for name in names}
+            for expired in range(2):
+                for name in names:
+                    for _ in range(2):
+                        answer = await replicas.front(f"/{name}").modern("tools/call", {"name": "echo"})
+                        assert "result" in answer.final, (expired, name)
+                upstream.live.clear()
+            for name, session in owned.items():
+                for _ in range(2):
+                    assert (await session.request("tools/call", {"name": "echo"})).status == 404
+                anew = await replicas.front(f"/{name}").initialize()
+                for _ in range(2):
+                    assert "result" in (await anew.request("tools/call", {"name": "echo"})).final

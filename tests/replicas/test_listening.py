@@ -1,6 +1,5 @@
 """One upstream stream for the listeners of all replicas, and what they hear when the replica that reads it goes."""
 
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,7 +67,7 @@ async def test_where_the_replica_that_reads_it_goes_another_does_and_all_may_hav
                 if how == "is killed":
                     await goes.kill()
                 else:
-                    goes.process.send_signal(signal.SIGTERM)
+                    await goes.stop()
                 await hears(stream)
                 await upstream.when(lambda: len(upstream.calls(LISTEN)) == 3)
                 if era == "modern":
