@@ -239,6 +239,16 @@ class Exchanges:
         kept = self._kept.get(exchange_id)
         return kept.exchange if kept is not None and kept.session == session else None
 
+    def reply(self, session: str, exchange_id: str, reply: Reply) -> None:
+        """Delivers a client's answer to an ask of one of its session's exchanges; dropped where that is none, or does
+        not wait."""
+        kept = self._kept.get(exchange_id)
+        if kept is None or kept.session != session:
+            return
+        if kept.to.tasks is not None and reply.result is not None:  # it may name the task that asked
+            reply = replace(reply, result=kept.to.tasks.related_to_upstream(reply.result))
+        kept.exchange.reply(reply)
+
     def standalone(self, session: str) -> Exchange | None:
         """The session's standalone stream, if it has one."""
         exchange_id = self._standalone.get(session)

@@ -8,7 +8,7 @@ HTTP status or an SSE frame looks like is `gateway/front/reply.py`'s business.
 from dataclasses import dataclass
 from typing import Any
 
-from policies import jsonrpc
+from policies import jsonrpc, task_ids
 from policies.errors import Rejection
 from policies.exchange import Answer, Ask, Cancelled, Dialect, Event, Fail, Notify, Opened, RequestId, Withdraw
 from policies.mcp import (
@@ -20,13 +20,15 @@ from policies.mcp import (
     PROGRESS,
     Json,
 )
+from policies.task_ids import TaskIds
 from policies.translation import messages
 
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
     """Whom an exchange answers: the client's own id (None for a stream that no request opened), method, parameters
-    and progress token, its dialect, and the prefix that makes our ask ids unique (`prefix.key`)."""
+    and progress token, its dialect, the prefix that makes our ask ids unique (`prefix.key`), and how it knows tasks
+    where that is not as the upstream does."""
 
     dialect: Dialect
     id: RequestId | None
@@ -34,6 +36,7 @@ class Addressee:
     params: Json
     token: Any = None
     prefix: str = ""
+    tasks: TaskIds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def deliver(event: Event, to: Addressee) -> Message | None:
         case Notify():
             return _notification(event, to)
         case Ask():  # in the words of its addressee already: whether it can be put to it had to be known before
-            return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, event.params))
+            params = event.params if to.tasks is None else to.tasks.related(event.params)
+            return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, params))
         case Withdraw():
             params = {**event.params, "requestId": f"{to.prefix}.{event.key}"}
             return Message(jsonrpc.notification(CANCELLED, params))
@@ -67,6 +71,11 @@ def deliver(event: Event, to: Addressee) -> Message | None:
 
 def _notification(event: Notify, to: Addressee) -> Message | None:
     params = event.params
+    if to.tasks is not None:
+        told = to.tasks.notification(event.method, params, listens=_listens(to))
+        if told is None:
+            return None
+        params = told
     if to.dialect.era == "legacy" and event.dialect.era == "modern":
         if event.method == ACKNOWLEDGED:
             return None
@@ -75,7 +84,7 @@ def _notification(event: Notify, to: Addressee) -> Message | None:
         if to.token is None:
             return None  # nobody asked for progress (basic/patterns/progress, Behavior Requirements)
         params = {**params, META_PROGRESS_TOKEN: to.token}
-    if to.method == LISTEN and to.dialect.era == "modern":
+    if _listens(to):
         params = _with_meta(params, META_SUBSCRIPTION_ID, to.id)
     return Message(jsonrpc.notification(event.method, params))
 
@@ -89,9 +98,14 @@ def _answer(event: Answer, to: Addressee) -> Message:
             result = messages.result_to_legacy(to.method, event.result, to.dialect.version)
     elif to.dialect.era == "legacy" and event.dialect.version != to.dialect.version:
         result = messages.result_to_older(to.method, event.result, to.dialect.version)
+    if to.tasks is not None and isinstance(result, dict):
+        try:
+            result = to.tasks.result(to.method, to.params, result)
+        except ValueError:
+            result = task_ids.NO_NAME
     if isinstance(result, Rejection):
         return error(result, to.id)
-    if to.method == LISTEN and to.dialect.era == "modern":
+    if _listens(to):
         result = _with_meta(result, META_SUBSCRIPTION_ID, to.id)
     assert to.id is not None  # a stream that no request opened has no answer
     return Message(jsonrpc.response(to.id, result), last=True, tool_error=result.get("isError") is True)
@@ -105,6 +119,11 @@ def _failure(event: Fail, to: Addressee) -> Message:
         else:
             rejection = messages.error_to_legacy(to.method, event.code, event.message, event.data)
     return error(rejection, to.id)
+
+
+def _listens(to: Addressee) -> bool:
+    """Whether it is a stream of 2026-07-28, which a client asks for with a filter."""
+    return to.method == LISTEN and to.dialect.era == "modern"
 
 
 def farewell(listener: RequestId) -> tuple[bytes, bytes]:

@@ -80,3 +80,9 @@ def principal(credentials: Sequence[tuple[str, str]], client: str | None = None)
     known = sorted({(name.lower(), value) for name, value in credentials})
     digest = hashlib.sha256(dumps([list(pair) for pair in known])).hexdigest()
     return digest if client is None else f"client:{client}:{digest}"
+
+
+def client_of(principal: str) -> str | None:
+    """The client whose principal this is, None for a caller without a key."""
+    kind, _, rest = principal.partition(":")
+    return rest.partition(":")[0] if kind == "client" else None

@@ -41,6 +41,10 @@ META_LOG_LEVEL: Final = PREFIX + "logLevel"
 META_SUBSCRIPTION_ID: Final = PREFIX + "subscriptionId"
 META_SERVER_INFO: Final = PREFIX + "serverInfo"
 META_PROGRESS_TOKEN: Final = "progressToken"
+RELATED_TASK: Final = PREFIX + "related-task"
+"""The task of 2025-11-25 that a message belongs to."""
+
+TASKS_EXTENSION: Final = PREFIX + "tasks"
 
 TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
 """`_meta` members that are one request's own (basic/index, `_meta`)."""

@@ -9,6 +9,8 @@ what repeats in it: seal nothing that pairs a secret with text chosen by someone
 
 import base64
 import binascii
+import hashlib
+import hmac
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -36,6 +38,7 @@ _KEY_BYTES: Final = 32
 _MAX_TOKEN_CHARS: Final = MAX_PAYLOAD_BYTES * 4 // 3 + 128
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,16}")
 _INFO: Final = b"mcp-front-door token 1"
+_NONCE_INFO: Final = b"mcp-front-door nonce 1"
 _STORED, _DEFLATED = b"\0", b"\1"
 _WORTH_PACKING_BYTES: Final = 64
 """Below, zlib gains nothing."""
@@ -105,6 +108,18 @@ def seal(ring: KeyRing, purpose: Purpose, context: str, payload: bytes, nonce: b
     salt, iv = nonce[:_SALT_BYTES], nonce[_SALT_BYTES:]
     sealed = _cipher(key, salt).encrypt(iv, plain, _bound(purpose, context, key_id))
     return f"{_VERSION}{key_id}.{_base64(nonce + sealed)}"
+
+
+def seal_stably(ring: KeyRing, purpose: Purpose, context: str, payload: bytes) -> str:
+    """What `seal` gives, and always the same token for the same payload under one key: for names, which are compared.
+    So whoever sees two of them knows whether they stand for one thing. Raises the same ValueError.
+
+    The nonce is a keyed digest of everything that is sealed: two payloads share one no sooner than two random ones do.
+    """
+    key_id, key = ring.keys[0]
+    bound = hashlib.sha256(_bound(purpose, context, key_id)).digest()
+    own = HKDF(SHA256(), _KEY_BYTES, None, _NONCE_INFO).derive(key)
+    return seal(ring, purpose, context, payload, hmac.digest(own, bound + payload, "sha256")[:NONCE_BYTES])
 
 
 def unseal(ring: KeyRing, purpose: Purpose, context: str, token: str) -> bytes | None:

@@ -118,6 +118,11 @@ class Route(_Model):
         """The name of the upstream that takes what no rule takes."""
         return self.upstream or self.default or ""
 
+    @property
+    def has_several(self) -> bool:
+        """Whether there is more than one upstream behind it."""
+        return any(rule.upstream != self.default for rule in self.rules)
+
     def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Every upstream that this route names, with the place where it does."""
         for index, rule in enumerate(self.rules):

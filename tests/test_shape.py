@@ -16,7 +16,8 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
             "coding",
-            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption",
+            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption "
+            "task_ids",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",

@@ -20,7 +20,7 @@ from gateway.front.subscribing import refilter
 from gateway.stores.changes import STREAM
 from gateway.stores.feeds import Feed
 from gateway.upstreams import listening
-from policies import jsonrpc, session
+from policies import identity, jsonrpc, session
 from policies.admission import Acceptance, Head
 from policies.delivery import Addressee, Message
 from policies.errors import Fault, GatewayFault
@@ -118,9 +118,7 @@ class Hosting:
 
     def _reply(self, body: bytes) -> None:
         session_id, exchange_id, key, result, error = jsonrpc.loads(body)
-        exchange = self._current().exchanges.find(session_id, exchange_id)
-        if exchange is not None:
-            exchange.reply(Reply(key, result, error))
+        self._current().exchanges.reply(session_id, exchange_id, Reply(key, result, error))
 
     def _cancel(self, body: bytes) -> None:
         session_id, request_id = jsonrpc.loads(body)
@@ -135,7 +133,7 @@ class Hosting:
     def _session(self, key: str, packed: str) -> tuple[Service, Head, FrontSession]:
         service = self._current()
         route, owner = self._route(service, key), session.unpack(packed, key)
-        return service, Head(route, _BOTH, owner.version), owner
+        return service, Head(route, _BOTH, owner.version, identity.client_of(owner.principal)), owner
 
     def _route(self, service: Service, key: str) -> Route:
         found = [route for route in service.settings.routes if session.route_key(route) == key]

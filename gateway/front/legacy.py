@@ -24,7 +24,7 @@ from gateway.stores.feeds import Feed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
-from policies import jsonrpc, routing, session
+from policies import jsonrpc, routing, session, task_ids
 from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, SessionGone, UpstreamFault
@@ -103,7 +103,9 @@ async def take(
                 await service.state.mail.tell_all("cancel", jsonrpc.dumps([owner.id, request_id]))
         return None
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
-    call = call_of(service, request, upstream, owner, message.method, message.params)
+    tasks = service.task_ids(head, upstream, request)
+    params = message.params if tasks is None else tasks.related_to_upstream(message.params)
+    call = call_of(service, request, upstream, owner, message.method, params)
     try:
         connector = await upstream.connector("legacy", call.forwarded)
         if isinstance(connector, LegacyConnector):
@@ -127,10 +129,7 @@ async def _answered(service: Service, owner: FrontSession, message: jsonrpc.Resp
     replica = service.state.mail.elsewhere(exchange_id)
     if replica is not None:
         return await elsewhere.reply(service, replica, owner, exchange_id, answer)
-    exchange = service.exchanges.find(owner.id, exchange_id)
-    if exchange is not None:
-        exchange.reply(answer)
-    return None
+    return service.exchanges.reply(owner.id, exchange_id, answer)
 
 
 async def _replica_of(service: Service, upstream: Upstream, owner: FrontSession) -> str | None:
@@ -170,7 +169,8 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
     async with service.locks.of(owner.id):  # a subscription made meanwhile is in this filter, or changes it
         params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner.id))}
         exchange = service.exchange(call_of(service, request, upstream, owner, LISTEN, params))
-        to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id)
+        tasks = service.task_ids(head, upstream, request)
+        to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id, tasks)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
         await _announce(service, owner, exchange)
     exchange.start(upstream.leg)
@@ -292,7 +292,7 @@ async def start(
     replica says to it."""
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
-    upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
+    upstream = service.upstream_for(head.route, message.method, _name_of(message))
     operation.of(request).upstream = upstream.name
     call = call_of(service, request, upstream, owner, message.method, message.params)
     connector = await upstream.connector("legacy", call.forwarded)
@@ -305,9 +305,16 @@ async def start(
         call = replace(call, log_level=level.decode() if level is not None else None)
     elif (replica := await _replica_of(service, upstream, owner)) is not None:
         return await elsewhere.serve(service, replica, head.route, owner, message)
+    tasks = None
+    if connector.dialect.era == "legacy" and (known := service.task_ids(head, upstream, request)) is not None:
+        found = known.of(message)
+        if isinstance(found, Rejection):
+            return error(found, message.id)
+        sent, tasks = found
+        call = call_of(service, request, upstream, owner, sent.method, sent.params)
     exchange = service.exchange(call)
     token = progress_token(meta_of(message.params))
-    to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id)
+    to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id, tasks)
     service.exchanges.keep(exchange, owner.id, to)
     exchange.start(upstream.leg)
     return exchange, to
@@ -329,6 +336,11 @@ def call_of(
         owner=owner,
         forwarded=service.forwarded(upstream, request),
     )
+
+
+def _name_of(message: jsonrpc.Request) -> str | None:
+    """What a request is routed by."""
+    return task_ids.name_of(message.method, message.params) or name_of(message.method, message.params)
 
 
 async def _set_level(service: Service, owner: FrontSession, message: jsonrpc.Request) -> Message:

@@ -15,7 +15,7 @@ from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
 from gateway.upstreams.pool import Upstream
-from policies import headers, inline, jsonrpc, routing
+from policies import headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import Fault, Rejection, UpstreamFault
@@ -41,6 +41,7 @@ from policies.mcp import (
 )
 from policies.request_state import mentions
 from policies.settings_routes import Route
+from policies.task_ids import TaskIds
 from policies.translation.discover import Description, discover_result
 
 DISCOVER_S = 2.0
@@ -74,10 +75,13 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         forwarded = service.forwarded(upstream, request)
         if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
             return None
+        tasks = service.task_ids(head, upstream, request)
+        if tasks is not None and (method == LISTEN or task_ids.names_task(method)):
+            return None
         bond = service.bond(head, upstream, request) if method in MAY_ASK else None
         if bond is not None and mentions(raw):
             return None
-        return await splice(Relay(service, request, method, upstream, forwarded, bond), raw)
+        return await splice(Relay(service, request, method, upstream, forwarded, bond, tasks), raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
             await upstream.forget_era()
@@ -118,9 +122,7 @@ def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Re
 async def _serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Request
 ) -> web.StreamResponse:
-    upstream = service.upstream_for(
-        head.route, message.method, headers.name_of(message.method, message.params), request.headers
-    )
+    upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
     is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
@@ -129,8 +131,13 @@ async def _serve(
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
             try:
+                found = _for_upstream(service, head, upstream, request, message)
+                if isinstance(found, Rejection):
+                    return reply.rejected(found, message.id)
+                sent, tasks = found
+                body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
-                return await splice(Relay(service, request, message.method, upstream, forwarded, bond), raw)
+                return await splice(Relay(service, request, message.method, upstream, forwarded, bond, tasks), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -152,15 +159,13 @@ async def start(
 ) -> Message | Rounds | Followed:
     """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
     that waits here and goes on with what this client was asked."""
-    name = headers.name_of(message.method, message.params)
-    upstream = service.upstream_for(head.route, message.method, name, request.headers)
+    upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(head, message, upstream)
-    credentials, bond = service.forwarded(upstream, request), None
-    call = _call(service, request, head, message, upstream, headless)
+    credentials = service.forwarded(upstream, request)
+    bond, sent, tasks = None, message, None
     if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
-        # the tasks of 2025-11-25 and of the modern extension are different protocols
-        rejection = headers.unknown_method("" if message.method.startswith("tasks/") else message.method)
+        rejection = _unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
         if message.method == "server/discover":
@@ -168,14 +173,50 @@ async def start(
         if message.method in MAY_ASK and "requestState" in message.params:
             principal = service.principal(head, request.headers)
             return await _retried(service, head.route, principal, message)
-    elif message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
-        params = bond.to_upstream(call.params)
-        if isinstance(params, Rejection):
-            return error(params, message.id)
-        call = replace(call, params=params)
+    else:
+        found = _for_upstream(service, head, upstream, request, message)
+        if isinstance(found, Rejection):
+            return error(found, message.id)
+        sent, tasks = found
+        if message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
+            params = bond.to_upstream(sent.params)
+            if isinstance(params, Rejection):
+                return error(params, message.id)
+            sent = replace(sent, params=params)
+    call = _call(service, request, head, sent, upstream, headless)
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
-    return Rounds(service, head.route, exchange, _addressee(message), bond=bond)
+    return Rounds(service, head.route, exchange, replace(_addressee(message), tasks=tasks), bond=bond)
+
+
+def _name_of(message: jsonrpc.Request) -> str | None:
+    """What a request is routed by; of a listener it is no name, but a task that it asks for."""
+    return task_ids.name_of(message.method, message.params) or headers.name_of(message.method, message.params)
+
+
+def _unserved(
+    service: Service, head: Head, upstream: Upstream, request: Caller, message: jsonrpc.Request
+) -> Rejection | None:
+    """Why a legacy upstream gets no request of this kind. The tasks of 2025-11-25 and of the modern extension are
+    different protocols; but a task that is at none of several upstreams is first of all not known."""
+    is_task = task_ids.names_task(message.method)
+    if is_task and head.route.has_several:
+        found = _for_upstream(service, head, upstream, request, message)
+        if isinstance(found, Rejection):
+            return found
+    return headers.unknown_method("" if is_task else message.method)
+
+
+def _for_upstream(
+    service: Service, head: Head, upstream: Upstream, request: Caller, message: jsonrpc.Request
+) -> tuple[jsonrpc.Request, TaskIds | None] | Rejection:
+    """The request with the tasks in it as the upstream calls them, and how the answer is to name them; the very same
+    where ids pass as they are."""
+    tasks = service.task_ids(head, upstream, request)
+    if tasks is None:
+        return message, None
+    capabilities = meta_of(message.params)[META_CLIENT_CAPABILITIES]
+    return task_ids.undeclared(message.method, message.params, capabilities) or tasks.of(message)
 
 
 async def _retried(

@@ -18,18 +18,19 @@ from gateway.parking import Parking
 from gateway.stores.changes import ENDED
 from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
-from policies import edge, forwarded, identity, routing, session
+from policies import edge, forwarded, identity, routing, session, task_ids
 from policies.admission import Head
 from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.exchange import Call, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
-from policies.mcp import INVALID_REQUEST
+from policies.mcp import INVALID_REQUEST, LISTEN
 from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
 from policies.settings_routes import Route
+from policies.task_ids import TaskIds
 
 CALLER = web.RequestKey("caller", forwarded.Caller)
 """The key under which a request holds its `Caller`."""
@@ -97,7 +98,14 @@ class Service:
         return forwarded.caller_of(request.remote or "", request.scheme, request.headers, self.trusted)
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
-        """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any."""
+        """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any.
+
+        A task's name, also one that a listener asks for, leads to the upstream that minted it, whatever the rules."""
+        if name is not None and route.has_several and (method == LISTEN or task_ids.names_task(method)):
+            minted = task_ids.upstream_of(self.ring, session.route_key(route), name)
+            if minted is not None and any(minted == known for _, known in route.references()):
+                return self.upstreams[minted]
+            name = name if method != LISTEN else None
 
         def param(suffix: str) -> str | None:
             return param_of(headers, suffix) if headers is not None else None
@@ -147,6 +155,14 @@ class Service:
         if head.client is None or any(n in request.headers and self._goes(n, request.headers) for n in names):
             return None
         return Bond(self.ring, session.route_key(head.route), upstream.name, identity.principal((), head.client))
+
+    def task_ids(self, head: Head, upstream: Upstream, request: Caller) -> TaskIds | None:
+        """How the ids of this upstream's tasks look to this caller. None where they pass byte for byte: it is the only
+        one behind the route, and no caller is bound to what it makes."""
+        bond = self.bond(head, upstream, request)
+        if bond is None and not head.route.has_several:
+            return None
+        return TaskIds(self.ring, session.route_key(head.route), upstream.name, bond.principal if bond else "")
 
     # session tokens
 

@@ -19,16 +19,17 @@ from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
 from gateway.upstreams.wire import BOTH, Reception
-from policies import jsonrpc
+from policies import jsonrpc, task_ids
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
-from policies.headers import name_in
-from policies.mcp import HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
+from policies.headers import encode, name_in
+from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
 from policies.request_state import Bond
 from policies.routing import timeouts_for
 from policies.sealing import NONCE_BYTES
+from policies.task_ids import TaskIds
 
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
@@ -37,7 +38,8 @@ _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 @dataclass(frozen=True, slots=True)
 class Relay:
     """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
-    whom the upstream's `requestState` is sealed, if it is."""
+    whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
+    where that is not as the upstream does."""
 
     service: Service
     request: web.BaseRequest
@@ -45,15 +47,32 @@ class Relay:
     upstream: Upstream
     forwarded: tuple[tuple[str, str], ...]
     bond: Bond | None
+    tasks: TaskIds | None = None
 
     def to_client(self, data: bytes) -> bytes:
         """The last message as the client gets it."""
-        if self.bond is None:
+        if self.bond is not None:
+            try:
+                data = self.bond.response(data, secrets.token_bytes(NONCE_BYTES))
+            except ValueError as large:
+                raise UpstreamFault(f"the requestState of upstream {self.upstream.name} cannot be sealed") from large
+        if self.tasks is None:
             return data
         try:
-            return self.bond.response(data, secrets.token_bytes(NONCE_BYTES))
-        except ValueError as large:
-            raise UpstreamFault(f"the requestState of upstream {self.upstream.name} cannot be sealed") from large
+            return self.tasks.message(data, self.method, {}) or data
+        except ValueError as odd:
+            raise UpstreamFault(task_ids.NO_NAME.message) from odd
+
+    def on_the_way(self, data: bytes) -> bytes | None:
+        """A notification as the client gets it, None where it does not."""
+        return data if self.tasks is None else self.tasks.message(data, self.method, {})
+
+    def renamed(self) -> dict[str, str]:
+        """`Mcp-Name` for the upstream, where it is not what the caller has sent."""
+        if self.tasks is None or not task_ids.names_task(self.method):
+            return {}
+        [own] = self.tasks.given
+        return {HEADER_NAME: encode(own)}
 
 
 async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
@@ -78,7 +97,7 @@ async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
 async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamResponse:
     request, service, upstream = relay.request, relay.service, relay.upstream
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
-    head.update([*relay.forwarded, *BOTH.items()])
+    head.update([*relay.forwarded, *BOTH.items(), *relay.renamed().items()])
     limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
     patience = Patience(limits=limits, repeatable=relay.method in READS)
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
@@ -123,7 +142,11 @@ async def _stream(
                     data = relay.to_client(event.data)
                     await (stream.raw(block) if data is event.data else stream.event(data, event.id))
                     return await stream.end()
-                if verdict != "drop":
+                if verdict == "pass" and event is not None and event.data:
+                    told = relay.on_the_way(event.data)
+                    if told is not None:
+                        await (stream.raw(block) if told is event.data else stream.event(told, event.id))
+                elif verdict != "drop":
                     await stream.raw(block)
         fault = UpstreamFault(f"upstream {relay.upstream.name} closed its stream without an answer")
     except UpstreamFault as failed:

@@ -13,14 +13,12 @@ from policies.mcp import (
     LATEST_LEGACY,
     META_SERVER_INFO,
     MODERN_VERSIONS,
-    PREFIX,
+    TASKS_EXTENSION,
     Era,
     Json,
     at_least,
 )
 from policies.translation.messages import without_meta
-
-_TASKS = PREFIX + "tasks"
 
 _CLIENT_SINCE = {
     "roots": "2024-11-05",
@@ -95,7 +93,7 @@ def client_capabilities(declared: Json, front: Era, upstream: Dialect) -> Json:
     roots = kept.get("roots")
     if isinstance(roots, dict) and "listChanged" in roots:
         kept["roots"] = {k: v for k, v in roots.items() if k != "listChanged"}  # no way to tell of it
-    return _without_extension(kept, _TASKS)
+    return _without_extension(kept, TASKS_EXTENSION)
 
 
 def can_ask(method: str, params: Json, capabilities: Json) -> Json | None:
@@ -139,9 +137,10 @@ def server_capabilities(description: Description, front: Dialect) -> Json:
         }
         if description.dialect.era == "modern":
             kept.pop("tasks", None)
-            return _without_extension(kept, _TASKS)
+            return _without_extension(kept, TASKS_EXTENSION)
         return kept
-    return {k: v for k, v in description.capabilities.items() if k != "tasks"}
+    kept = {k: v for k, v in description.capabilities.items() if k != "tasks"}
+    return _without_extension(kept, TASKS_EXTENSION)
 
 
 def discover_result(description: Description, fallback_info: Json, age_s: float) -> Json:

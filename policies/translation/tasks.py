@@ -6,10 +6,8 @@ Specification: 2025-11-25 basic/utilities/tasks. The extension of 2026-07-28 wit
 from dataclasses import dataclass
 from typing import Any, Final
 
-from policies.mcp import PREFIX, Json
+from policies.mcp import RELATED_TASK, Json
 from policies.translation.messages import without_meta
-
-RELATED_TASK: Final = PREFIX + "related-task"
 
 USUAL_PAUSE_S: Final = 1.0
 """Between two looks where the server names no `pollInterval`: as the official SDKs do."""

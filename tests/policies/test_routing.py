@@ -151,3 +151,10 @@ def test_a_glob_of_many_stars_is_as_quick_as_any() -> None:
         {"path": "/mcp", "default": "rest", "rules": [{"name": {"glob": "*a" * 30 + "b"}, "upstream": "u"}]}
     )
     assert routing.choose_upstream(many, "tools/call", "a" * 8000, no_params) == "rest"
+
+
+def test_a_route_has_several_upstreams_where_its_rules_lead_to_another() -> None:
+    rule = {"method": "tools/call", "upstream": "one"}
+    assert not route().has_several
+    assert not Route.model_validate({"path": "/mcp", "rules": [rule], "default": "one"}).has_several
+    assert Route.model_validate({"path": "/mcp", "rules": [rule], "default": "two"}).has_several

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies import sealing
-from policies.sealing import KeyRing, Purpose, new_key, seal, unseal
+from policies.sealing import KeyRing, Purpose, new_key, seal, seal_stably, unseal
 
 NONCE = bytes(range(28))
 OLD = new_key("old", bytes(32))
@@ -156,3 +156,17 @@ def test_a_ring_of_ready_keys_is_checked_too(keys: tuple[str, bytes], fix: str) 
 def test_a_new_key_is_one_that_a_ring_takes(key_id: str, chance: bytes) -> None:
     with pytest.raises(ValueError, match="sealing key"):
         new_key(key_id, chance)
+
+
+def test_a_payload_can_be_sealed_so_that_its_token_is_always_the_same() -> None:
+    token = seal_stably(RING, "task", "/mcp", b"payload")
+    assert seal_stably(RING, "task", "/mcp", b"payload") == token
+    assert unseal(RING, "task", "/mcp", token) == b"payload"
+    others: list[tuple[Purpose, str, bytes]] = [
+        ("task", "/mcp", b"payloae"),
+        ("task", "/mcq", b"payload"),
+        ("cursor", "/mcp", b"payload"),
+    ]
+    # a nonce that two payloads shared would give both away; it stands before what is sealed
+    nonces = {seal_stably(RING, *other)[:40] for other in others} | {token[:40]}
+    assert len(nonces) == 4
