@@ -23,7 +23,9 @@ MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 BOTH_TYPES = "application/json, text/event-stream"
 CLIENT_INFO = {"name": "raw-front", "version": "1.0"}
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"} | dict.fromkeys(
+    ("tasks/get", "tasks/update", "tasks/cancel"), "taskId"
+)
 Overrides = Mapping[str, "str | bytes | Sequence[str | bytes] | None"]
 """Header lines by name: None takes the line out, a list makes several lines of one name."""
 
