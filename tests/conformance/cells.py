@@ -5,6 +5,8 @@ test servers of their own, which an official client uses, through the gateway or
 what each cell proves.
 """
 
+import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +30,8 @@ def _meaningful(scenario: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One combination: whose scenarios (server, client), the era in front and the era of the upstream. Direct without a
-    gateway."""
+    gateway. The upstream `tasks` is a modern one with that extension, to which the extension's scenarios are put; it is
+    `sealed` behind a route with several upstreams."""
 
     side: str
     front: str
@@ -41,14 +44,17 @@ class Cell:
         return f"client-{eras}" if self.side == "client" else eras
 
     @property
-    def spec_version(self) -> str:
+    def spec_version(self) -> str | None:
         """What the suite's scenarios speak: as clients in a server cell, as servers in a client cell."""
+        if self.upstream == "tasks":
+            return None
         return SPEC_VERSIONS[self.upstream if self.side == "client" else self.front]
 
     def scenarios(self, only: list[str]) -> list[str]:
         """The cell's scenarios, or those of them that are in `only`."""
         names = suite.scenarios(self.side, self.spec_version)
-        return [name for name in names if (not only or name in only) and _meaningful(name)]
+        wanted = "tasks-" if self.upstream == "tasks" else ""
+        return [n for n in names if (not only or n in only) and n.startswith(wanted) and _meaningful(n)]
 
 
 CELLS = (
@@ -58,6 +64,9 @@ CELLS = (
     Cell("server", "legacy", "legacy"),
     Cell("server", "legacy", "modern"),
     Cell("server", "modern", "legacy"),
+    Cell("server", "modern", "tasks", direct=True),
+    Cell("server", "modern", "tasks"),
+    Cell("server", "sealed", "tasks"),
     Cell("client", "modern", "modern", direct=True),
     Cell("client", "legacy", "legacy", direct=True),
     Cell("client", "modern", "modern"),
@@ -65,6 +74,20 @@ CELLS = (
     Cell("client", "legacy", "modern"),
     Cell("client", "modern", "legacy"),
 )
+
+
+def _before_two(upstream_url: str, file: Path) -> str:
+    """The command of a gateway with two upstreams behind its route, which therefore seals the ids of their tasks. Both
+    are the same server, so every scenario finds what it needs."""
+    upstream = {"url": upstream_url}
+    rule = {"method": "tools/call", "name": {"prefix": "other_"}, "upstream": "other"}
+    settings = {
+        "listen": "127.0.0.1:0",
+        "upstreams": {"suite": upstream, "other": upstream},
+        "routes": [{"path": "/mcp", "rules": [rule], "default": "suite"}],
+    }
+    file.write_text(json.dumps(settings))  # JSON is YAML
+    return shlex.join([sys.executable, "-m", "gateway", "serve", "-c", str(file)])
 
 
 @contextmanager
@@ -75,6 +98,8 @@ def _served(cell: Cell, gateway: str, out_dir: Path) -> Iterator[str]:
         if cell.direct:
             yield upstream_url
             return
+        if cell.front == "sealed":
+            gateway = _before_two(upstream_url, out_dir / "gateway.yaml")
         with gateway_before(upstream_url, gateway.replace("{era}", "auto"), out_dir / "gateway.log") as url:
             yield url
 

@@ -30,6 +30,7 @@ SCENARIO_LIMIT_S = 60.0
 # What the suite itself waits for a client, so that it still writes down what it saw.
 CLIENT_LIMIT_S = 45.0
 LISTED = re.compile(r"^  - (\S+)", re.MULTILINE)
+EXTENSION = re.compile(r"^  - (\S+) \[extension\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,16 @@ def version() -> str:
 
 
 @functools.cache
-def scenarios(side: str, spec_version: str) -> tuple[str, ...]:
-    """The names of all scenarios of one side (server, client) and a specification version, in the suite's order."""
-    command = [NODE, SUITE, "list", f"--{side}", "--spec-version", spec_version]
+def scenarios(side: str, spec_version: str | None) -> tuple[str, ...]:
+    """The names of all scenarios of one side (server, client) and a specification version, in the suite's order. None:
+    those of extensions, which belong to no version."""
+    command = [NODE, SUITE, "list", f"--{side}", *_version(spec_version)]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return tuple(LISTED.findall(listed))
+    return tuple((LISTED if spec_version is not None else EXTENSION).findall(listed))
+
+
+def _version(spec_version: str | None) -> list[str]:
+    return [] if spec_version is None else ["--spec-version", spec_version]
 
 
 def _told(checks: list[dict[str, Any]], status: str) -> Iterator[str]:
@@ -84,18 +90,20 @@ def _run(side: str, options: Sequence[str | Path], out_dir: Path) -> int | None:
         return run_bounded([NODE, SUITE, side, *options, "-o", out_dir], log, SCENARIO_LIMIT_S)
 
 
-def run_server_scenario(url: str, spec_version: str, scenario: str, out_dir: Path) -> Outcome:
+def run_server_scenario(url: str, spec_version: str | None, scenario: str, out_dir: Path) -> Outcome:
     """Runs one scenario against the server at `url`; everything that it writes goes below `out_dir`."""
-    exit_code = _run("server", ["--url", url, "--scenario", scenario, "--spec-version", spec_version], out_dir)
+    exit_code = _run("server", ["--url", url, "--scenario", scenario, *_version(spec_version)], out_dir)
     return _read(scenario, out_dir, exit_code)
 
 
-def run_client_scenario(client: Sequence[str | Path], spec_version: str, scenario: str, out_dir: Path) -> Outcome:
+def run_client_scenario(
+    client: Sequence[str | Path], spec_version: str | None, scenario: str, out_dir: Path
+) -> Outcome:
     """Runs one scenario, whose test server is used by `client`: a command, to which the suite adds the server's URL and
     which it tells by the environment what to do. Everything that they write goes below `out_dir`."""
     command = shlex.join(map(str, client))  # the suite hands it to a shell
     limit_ms = f"{CLIENT_LIMIT_S * 1000:.0f}"
-    options = ["--command", command, "--scenario", scenario, "--spec-version", spec_version, "--timeout", limit_ms]
+    options = ["--command", command, "--scenario", scenario, *_version(spec_version), "--timeout", limit_ms]
     exit_code = _run("client", options, out_dir)
     outcome = _read(scenario, out_dir, exit_code)
     if exit_code == 0 or not outcome.passed:

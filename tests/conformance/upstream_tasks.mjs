@@ -1,9 +1,6 @@
 /**
- * The reference upstream with tasks: 2026-07-28 and the extension io.modelcontextprotocol/tasks, and nothing else.
- *
- * No official SDK can answer a call with a task yet (README.md in this folder says what hinders them), so that this one
- * is written after the text of the extension, on Node's own HTTP: a strict endpoint without sessions, whose tasks live
- * in its memory.
+ * The reference upstream with tasks: 2026-07-28 and the extension io.modelcontextprotocol/tasks, and nothing else, on the
+ * official TypeScript SDK 2.x. The SDK carries the extension's messages; the tasks themselves are kept here, in memory.
  *
  * Usage: node upstream_tasks.mjs [PORT]     PORT 0 or none: the system chooses. Listens on 127.0.0.1 only and prints
  * `listening on http://127.0.0.1:PORT/mcp` once it does. SIGTERM ends it.
@@ -13,20 +10,21 @@ import { createServer } from 'node:http';
 import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const VERSION = '2026-07-28';
-const PREFIX = 'io.modelcontextprotocol/';
-const TASKS = { extensions: { [`${PREFIX}tasks`]: {} } };
-const NAMED_BY = { 'tools/call': 'name', 'tasks/get': 'taskId', 'tasks/update': 'taskId', 'tasks/cancel': 'taskId' };
-const STATUS_OF = { [-32020]: 400, [-32021]: 400, [-32022]: 400, [-32601]: 404 };
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+    CLIENT_CAPABILITIES_META_KEY,
+    createMcpHandler,
+    fromJsonSchema,
+    inputRequired,
+    McpServer,
+    ProtocolError,
+    ProtocolErrorCode
+} from '@modelcontextprotocol/server';
+
+const EXTENSION = 'io.modelcontextprotocol/tasks';
+const TASKS = { extensions: { [EXTENSION]: {} } };
 const TTL_MS = 600_000;
 const ENDED = ['completed', 'failed', 'cancelled'];
-
-class Refusal extends Error {
-    constructor(code, message, data) {
-        super(message);
-        this.error = { code, message, ...(data && { data }) };
-    }
-}
 
 // Tools: what each does. `task` is how it runs: not as a task, as one where the caller knows tasks, or in no other way.
 
@@ -57,7 +55,7 @@ const TOOLS = {
     protocol_error_job: {
         task: 'required',
         run: async () => {
-            throw new Refusal(-32603, 'the job broke off');
+            throw new ProtocolError(ProtocolErrorCode.InternalError, 'the job broke off');
         }
     },
     confirm_delete: {
@@ -84,7 +82,6 @@ const TOOLS = {
 // Tasks
 
 const tasks = new Map();
-const listeners = new Set();
 
 class Task {
     constructor() {
@@ -105,7 +102,6 @@ class Task {
     become(status, more = {}) {
         if (ENDED.includes(this.status)) return;
         Object.assign(this, { status, more, lastUpdatedAt: new Date().toISOString() });
-        for (const tell of listeners) tell(this);
     }
 
     /** Resolves with all answers by key; until then the task shows the questions that are still open. */
@@ -134,7 +130,7 @@ class Task {
             this.become('completed', { result: await work(this) });
         } catch (error) {
             if (error.name === 'AbortError') this.become('cancelled');
-            else this.become('failed', { statusMessage: error.message, error: error.error ?? { code: -32603, message: 'failed' } });
+            else this.become('failed', { statusMessage: error.message, error: { code: error.code, message: error.message } });
         }
     }
 
@@ -144,121 +140,61 @@ class Task {
     }
 }
 
-// Methods
+// The server
 
-const complete = more => ({ resultType: 'complete', ...more });
-const listed = more => complete({ ttlMs: 300_000, cacheScope: 'public', ...more });
-
-function needTasks(declared) {
-    if (!declared.extensions?.[`${PREFIX}tasks`]) {
-        throw new Refusal(-32021, 'Missing required client capability', { requiredCapabilities: TASKS });
+/** What a client that makes this request has declared; refused where that lacks the extension. */
+function needTasks(ctx) {
+    if (!knowsTasks(ctx)) {
+        throw new ProtocolError(-32021, 'Missing required client capability', { requiredCapabilities: TASKS });
     }
+}
+
+function knowsTasks(ctx) {
+    return ctx.mcpReq.envelope?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[EXTENSION] !== undefined;
 }
 
 function known({ taskId }) {
-    if (!tasks.has(taskId)) throw new Refusal(-32602, 'Failed to retrieve task: Task not found');
+    if (!tasks.has(taskId)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
     return tasks.get(taskId);
 }
 
-async function callTool({ name, arguments: args = {}, inputResponses }, declared) {
+async function callTool({ params: { name, arguments: args = {} } }, ctx) {
     const tool = TOOLS[name];
-    if (!tool) throw new Refusal(-32602, `Unknown tool: ${name}`);
-    if (tool.task === 'required') needTasks(declared);
-    if (tool.task === 'never' || !declared.extensions?.[`${PREFIX}tasks`]) return complete(await tool.run(args));
-    if (tool.before && !Object.keys(tool.before).every(key => key in (inputResponses ?? {}))) {
-        return { resultType: 'input_required', inputRequests: tool.before };
+    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
+    if (tool.task === 'required') needTasks(ctx);
+    if (tool.task === 'never' || !knowsTasks(ctx)) return tool.run(args);
+    const answers = ctx.mcpReq.inputResponses ?? {};
+    if (tool.before && !Object.keys(tool.before).every(key => key in answers)) {
+        return inputRequired({ inputRequests: tool.before });
     }
     const task = new Task();
     const created = { ...task.toJSON(), resultType: 'task' };
-    setImmediate(() => void task.run(() => tool.run(args, task, inputResponses)));
+    setImmediate(() => void task.run(() => tool.run(args, task, answers)));
     return created;
 }
 
-const METHODS = {
-    'server/discover': () =>
-        listed({
-            supportedVersions: [VERSION],
-            capabilities: { tools: {}, ...TASKS },
-            _meta: { [`${PREFIX}serverInfo`]: { name: 'reference-upstream-tasks', version: '1.0.0' } }
-        }),
-    'tools/list': () => listed({ tools: Object.keys(TOOLS).map(name => ({ name, inputSchema: { type: 'object' } })) }),
-    'tools/call': callTool,
-    'tasks/get': (params, declared) => {
-        needTasks(declared);
-        return { ...known(params).toJSON(), resultType: 'complete' };
-    },
-    'tasks/update': (params, declared) => {
-        needTasks(declared);
-        known(params).update(params.inputResponses);
-        return complete();
-    },
-    'tasks/cancel': (params, declared) => {
-        needTasks(declared);
-        known(params).cancel();
-        return complete();
-    }
-};
-
-/** Says what changes of the tasks that it asks for, until the client goes. */
-function listen({ id, params }, res) {
-    const asked = params.notifications?.taskIds;
-    if (asked) needTasks(params._meta[`${PREFIX}clientCapabilities`]);
-    const ids = (asked ?? []).filter(taskId => tasks.has(taskId));
-    const send = (method, more) => {
-        const _meta = { [`${PREFIX}subscriptionId`]: id };
-        res.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', method, params: { ...more, _meta } })}\n\n`);
-    };
-    const tell = task => ids.includes(task.id) && send('notifications/tasks', task.toJSON());
-    res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
-    send('notifications/subscriptions/acknowledged', { notifications: asked ? { taskIds: ids } : {} });
-    listeners.add(tell);
-    res.on('close', () => listeners.delete(tell));
+function createInstance() {
+    const { server } = new McpServer(
+        { name: 'reference-upstream-tasks', version: '1.0.0' },
+        { capabilities: { tools: {}, ...TASKS } }
+    );
+    server.setRequestHandler('tools/list', () => ({
+        tools: Object.keys(TOOLS).map(name => ({ name, inputSchema: { type: 'object' } }))
+    }));
+    server.setRequestHandler('tools/call', callTool);
+    const about = (method, act) =>
+        server.setRequestHandler(method, { params: fromJsonSchema({ type: 'object' }) }, (params, ctx) => {
+            needTasks(ctx);
+            return act(known(params), ctx) ?? {};
+        });
+    about('tasks/get', task => task.toJSON());
+    about('tasks/update', (task, ctx) => task.update(ctx.mcpReq.inputResponses ?? {}));
+    about('tasks/cancel', task => task.cancel());
+    return server;
 }
 
-// HTTP
-
-const decoded = value => {
-    const encoded = /^=\?base64\?(.*)\?=$/.exec(value ?? '');
-    return encoded ? Buffer.from(encoded[1], 'base64').toString() : value;
-};
-
-function judge({ headers }, { method, params }) {
-    const version = params?._meta?.[`${PREFIX}protocolVersion`];
-    const name = params?.[NAMED_BY[method]];
-    const agree =
-        headers['mcp-protocol-version'] === version &&
-        headers['mcp-method'] === method &&
-        (name === undefined || decoded(headers['mcp-name']) === name);
-    if (version !== undefined && version !== VERSION) {
-        throw new Refusal(-32022, 'Unsupported protocol version', { supported: [VERSION], requested: version });
-    }
-    if (!agree) throw new Refusal(-32020, 'Header mismatch');
-    if (!params?._meta?.[`${PREFIX}clientCapabilities`]) throw new Refusal(-32602, 'the client declares nothing');
-}
-
-async function answer(req, message, res) {
-    const reply = (status, body) => res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-    const { id, method, params } = message;
-    try {
-        judge(req, message);
-        if (method === 'subscriptions/listen') return listen(message, res);
-        if (!Object.hasOwn(METHODS, method)) throw new Refusal(-32601, 'Method not found');
-        const result = await METHODS[method](params, params._meta[`${PREFIX}clientCapabilities`]);
-        reply(200, { jsonrpc: '2.0', id, result });
-    } catch (error) {
-        const told = error.error ?? { code: -32603, message: 'Internal error' };
-        reply(STATUS_OF[told.code] ?? 200, { jsonrpc: '2.0', id, error: told });
-    }
-}
-
-const http = createServer(async (req, res) => {
-    if (req.method !== 'POST') return void res.writeHead(405, { Allow: 'POST' }).end();
-    const body = [];
-    for await (const piece of req) body.push(piece);
-    const message = JSON.parse(Buffer.concat(body).toString());
-    if (message.id === undefined) return void res.writeHead(202).end();
-    void answer(req, message, res);
-});
+const serve = toNodeHandler(createMcpHandler(createInstance, { legacy: 'reject' }));
+const http = createServer((req, res) => void serve(req, res));
 
 http.listen(Number(process.argv[2] ?? 0), '127.0.0.1', () => {
     console.log(`listening on http://127.0.0.1:${http.address().port}/mcp`);
