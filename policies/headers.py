@@ -245,7 +245,10 @@ def unknown_method(method: str) -> Rejection | None:
 
 
 def check_name(headers: Headers, request: Request) -> Rejection | None:
-    """`Mcp-Name` is there and says what the body says, for the methods that have a name; others may send anything."""
+    """`Mcp-Name` is there and says what the body says, for the methods that have a name; others may send anything.
+
+    Of a task it may be missing: the extension bids clients to send it, no server to insist, and FastMCP's client (4.1)
+    sends none."""
     member = NAMED_BY.get(request.method)
     if member is None:
         return None
@@ -254,7 +257,7 @@ def check_name(headers: Headers, request: Request) -> Rejection | None:
     if name is None and not lines:
         return Rejection(INVALID_PARAMS, f"Invalid params: params.{member} must be a string", http=400)
     if not lines:
-        return _mismatch(HEADER_NAME, f"is missing; send params.{member}")
+        return None if member == "taskId" else _mismatch(HEADER_NAME, f"is missing; send params.{member}")
     try:
         agree = all(decode(line) == name for line in lines)
     except ValueError as error:

@@ -18,13 +18,14 @@ from gateway.upstreams.pool import Upstream
 from policies import headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
-from policies.errors import Fault, Rejection, UpstreamFault
+from policies.errors import ClientFault, Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
 from policies.mcp import (
     HEADER_METHOD,
     HEADER_NAME,
     HEADER_PARAM,
     HEADER_VERSION,
+    INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
     LISTEN,
@@ -76,7 +77,9 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
             return None
         tasks = service.task_ids(head, upstream, request)
-        if tasks is not None and (method == LISTEN or task_ids.names_task(method)):
+        if tasks is not None and method == LISTEN:
+            return None
+        if task_ids.names_task(method) and (tasks is not None or not name):
             return None
         bond = service.bond(head, upstream, request) if method in MAY_ASK else None
         if bond is not None and mentions(raw):
@@ -137,7 +140,9 @@ async def _serve(
                 sent, tasks = found
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
-                return await splice(Relay(service, request, message.method, upstream, forwarded, bond, tasks), body)
+                name = _name_for(message, sent, request)
+                relay = Relay(service, request, message.method, upstream, forwarded, bond, tasks, name)
+                return await splice(relay, body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -192,6 +197,16 @@ async def start(
 def _name_of(message: jsonrpc.Request) -> str | None:
     """What a request is routed by; of a listener it is no name, but a task that it asks for."""
     return task_ids.name_of(message.method, message.params) or headers.name_of(message.method, message.params)
+
+
+def _name_for(message: jsonrpc.Request, sent: jsonrpc.Request, request: web.BaseRequest) -> str | None:
+    """What an upstream gets as `Mcp-Name`, which of a task may have been left out; None where it is what came."""
+    if not task_ids.names_task(message.method) or (sent is message and HEADER_NAME in request.headers):
+        return None
+    try:
+        return headers.encode(headers.name_of(sent.method, sent.params) or "")
+    except ValueError as error:
+        raise ClientFault(f"Invalid params: {error}", code=INVALID_PARAMS) from error
 
 
 def _unserved(

@@ -22,7 +22,7 @@ from gateway.upstreams.wire import BOTH, Reception
 from policies import jsonrpc, task_ids
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
-from policies.headers import encode, name_in
+from policies.headers import name_in
 from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
@@ -39,7 +39,7 @@ _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 class Relay:
     """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
-    where that is not as the upstream does."""
+    where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in."""
 
     service: Service
     request: web.BaseRequest
@@ -48,6 +48,7 @@ class Relay:
     forwarded: tuple[tuple[str, str], ...]
     bond: Bond | None
     tasks: TaskIds | None = None
+    name: str | None = None
 
     def to_client(self, data: bytes) -> bytes:
         """The last message as the client gets it."""
@@ -66,13 +67,6 @@ class Relay:
     def on_the_way(self, data: bytes) -> bytes | None:
         """A notification as the client gets it, None where it does not."""
         return data if self.tasks is None else self.tasks.message(data, self.method, {})
-
-    def renamed(self) -> dict[str, str]:
-        """`Mcp-Name` for the upstream, where it is not what the caller has sent."""
-        if self.tasks is None or not task_ids.names_task(self.method):
-            return {}
-        [own] = self.tasks.given
-        return {HEADER_NAME: encode(own)}
 
 
 async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
@@ -97,7 +91,9 @@ async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
 async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamResponse:
     request, service, upstream = relay.request, relay.service, relay.upstream
     head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
-    head.update([*relay.forwarded, *BOTH.items(), *relay.renamed().items()])
+    head.update([*relay.forwarded, *BOTH.items()])
+    if relay.name is not None:
+        head[HEADER_NAME] = relay.name
     limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
     patience = Patience(limits=limits, repeatable=relay.method in READS)
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)

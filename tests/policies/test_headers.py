@@ -301,6 +301,13 @@ LADDER: list[tuple[str, CIMultiDictProxy[str], Request, tuple[int, int] | None]]
     ("no name where there is none", head(Mcp_Method="tools/list", Mcp_Name=None), call(method="tools/list"), None),
     ("a uri", head(Mcp_Method="resources/read", Mcp_Name="a:b"), call(method="resources/read", uri="a:b"), None),
     ("a task", head(Mcp_Method="tasks/get", Mcp_Name="t"), call(method="tasks/get", taskId="u"), (-32020, 400)),
+    ("a task, no name header", head(Mcp_Method="tasks/get", Mcp_Name=None), call(method="tasks/get", taskId="t"), None),
+    (
+        "a task of no name",
+        head(Mcp_Method="tasks/get", Mcp_Name=None),
+        call(method="tasks/get", taskId=5),
+        (-32602, 400),
+    ),
     *[("a malformed name", head(Mcp_Name=value), call(), (-32020, 400)) for value in MALFORMED],
     ("raw UTF-8 that would match", head(Mcp_Name="größe"), call(name="größe"), (-32020, 400)),
 ]

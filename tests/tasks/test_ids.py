@@ -5,7 +5,6 @@ Specification: io.modelcontextprotocol/tasks (ext-tasks, draft); for clients wit
 basic/utilities/tasks. Which parts of a message hold one: `tests/policies/test_task_ids.py`.
 """
 
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,7 +16,7 @@ from tests.fleet import fleet
 from tests.gateway.test_keys import CI, OPS, bearer, digest
 from tests.gateway_process import running
 from tests.peers import CAPABILITIES, LegacyUpstream, ModernUpstream
-from tests.raw_front import Answer, Front, Session
+from tests.raw_front import Answer, Front, Session, sentinel
 from tests.scripted import Call, Err, Json
 
 KNOWS: Json = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -26,6 +25,8 @@ UNKNOWN = Err(-32602, "Failed to retrieve task: Task not found")
 STAMPS: Json = {"createdAt": "2026-08-01T00:00:00Z", "lastUpdatedAt": "2026-08-01T00:00:00Z", "ttlMs": None}
 OWN = "größe-1"
 """Every server calls its first task so: only the way tells them apart."""
+
+SENTINEL = sentinel(OWN)
 
 
 class Tasking(ModernUpstream):
@@ -121,14 +122,30 @@ async def test_a_task_is_asked_for_where_it_was_made_whichever_replica_is_asked(
                 assert await created(front, TOOLS[name], headers=accept) == tasks[name]
             asked = [seen for seen in upstream.requests if (seen.method or "").startswith("tasks/")]
             assert len(asked) == 4 * 3
-            sentinel = f"=?base64?{base64.b64encode(OWN.encode()).decode()}?="
-            assert {(seen.params["taskId"], seen.headers.get("Mcp-Name")) for seen in asked} == {(OWN, sentinel)}
+            assert {(seen.params["taskId"], seen.headers.get("Mcp-Name")) for seen in asked} == {(OWN, SENTINEL)}
         altered = tasks["two"][:-1] + ("A" if tasks["two"][-1] != "A" else "Q")
         for strange in (OWN, altered, ""):
             for accept in ({}, JSON_ONLY):
                 assert refused(await ask(front, "tasks/get", {"taskId": strange}, headers=accept))
         for upstream in upstreams.values():
             assert len(upstream.calls("tasks/get")) == 4
+
+
+@pytest.mark.parametrize("verifies", [False, True], ids=["body read", "on its headers alone"])
+async def test_a_client_that_names_a_task_in_the_body_alone_is_served_and_the_upstream_gets_the_header(
+    verifies: bool,
+) -> None:
+    """So does FastMCP's client, 4.1."""
+    bodies_only, entry = {"Mcp-Name": None}, {"verifies_headers": verifies}
+    async with Tasking("one") as one, Tasking("two") as other:
+        behind: dict[str, Any] = {"one": (one, entry), "two": (other, entry)}
+        routes = [ROUTE, {"path": "/one", "upstream": "one"}]
+        async with running(behind, routes=routes) as gateway:
+            for path, upstream, tool in (("/one", one, "t"), ("/mcp", other, "eu_t")):
+                front = gateway.front(path)
+                assert await minted_by(front, await created(front, tool), headers=bodies_only) == upstream.name
+                asked = [seen for seen in upstream.requests if (seen.method or "").startswith("tasks/")]
+                assert {seen.headers.get("Mcp-Name") for seen in asked} == {SENTINEL}
 
 
 async def test_an_id_that_header_and_body_do_not_agree_on_leads_nowhere() -> None:
