@@ -42,6 +42,8 @@ class Exchange:
         self._asks: dict[str, asyncio.Future[Reply]] = {}
         self._task: asyncio.Task[None] | None = None
         self.ended = False
+        self.answered_by = ""
+        """The key of the endpoint that had the call, where there are several."""
         self.refiltered = asyncio.Event()
         self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.last: Event | None = None

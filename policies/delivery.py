@@ -5,7 +5,7 @@ being the identity; (2) put back what was the client's own: id, progress token, 
 HTTP status or an SSE frame looks like is `gateway/front/reply.py`'s business.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from policies import jsonrpc, task_ids
@@ -100,7 +100,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
         result = messages.result_to_older(to.method, event.result, to.dialect.version)
     if to.tasks is not None and isinstance(result, dict):
         try:
-            result = to.tasks.result(to.method, to.params, result)
+            result = replace(to.tasks, endpoint=event.endpoint).result(to.method, to.params, result)
         except ValueError:
             result = task_ids.NO_NAME
     if isinstance(result, Rejection):

@@ -66,7 +66,8 @@ class Call:
     `params` has no `_meta`; `meta` holds the `_meta` members that are not the protocol's own per-request fields.
     `capabilities` are the effective ones. `forwarded` are the caller's headers which this upstream is configured to
     get. `owner` is the legacy session of the caller, None for a modern one. `headless`: the caller's transport has no
-    headers, so that it mirrors no parameters into any.
+    headers, so that it mirrors no parameters into any. `endpoint`: the key of the one
+    at which the task is that it is about.
     """
 
     method: str
@@ -82,6 +83,7 @@ class Call:
     param_headers: tuple[tuple[str, str], ...] = ()
     forwarded: tuple[tuple[str, str], ...] = ()
     headless: bool = False
+    endpoint: str = ""
 
     @property
     def mirrors(self) -> bool:
@@ -129,11 +131,13 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result: the last event. `server_info` is the upstream's, where its dialect has it in another place."""
+    """The result: the last event. `server_info` is the upstream's, where its dialect has it in another place;
+    `endpoint` the key of the one that answered, where there are several."""
 
     result: Json
     dialect: Dialect
     server_info: Json | None = None
+    endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,9 @@ LISTS: Final = {
 }
 CACHEABLE: Final = frozenset({"server/discover", "resources/read", *LISTS})
 MAY_ASK: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-READS: Final = frozenset({"server/discover", "resources/read", "prompts/get", "completion/complete", *LISTS})
+READS: Final = frozenset(
+    {"server/discover", "resources/read", "prompts/get", "completion/complete", "tasks/get", *LISTS}
+)
 """Requests that may be sent again after an ambiguous failure: they change nothing."""
 
 MODERN_METHODS: Final = frozenset(

@@ -101,7 +101,8 @@ class Upstream(_Model):
     gateway sends back with each request of that session; where they do not, list the processes under `urls`."""
     urls: tuple[Annotated[str, AfterValidator(wellformed.upstream_url)], ...] = ()
     """The MCP endpoints of a server that runs several times, the same software and era at each; at most 64. A session
-    stays at the endpoint that opened it, and is lost where that is taken out of this list. A request that could not
+    stays at the endpoint that opened it, and is lost where that is taken out of this list; a task is asked for at the
+    endpoint that made it, as long as that is in this list. A request that could not
     even be sent goes to the next endpoint, and so does one that only reads and is in no client's own session,
     once, where its connection broke; whatever may have been carried out is not sent again."""
     balance: Balance = "least_requests"

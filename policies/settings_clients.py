@@ -14,8 +14,8 @@ from policies.settings_base import Model, Problem, hint, refuse
 
 class Client(Model):
     """A caller with keys of its own, sent as `Authorization: Bearer KEY`. `mcp-front-door keygen --client NAME` makes a
-    key and the entry for it. Sessions and every `requestState` belong to the client that got them; that of a server
-    passes as it is where one of its `forward_headers` comes with the request."""
+    key and the entry for it. Sessions, tasks and every `requestState` belong to the client that got them; a server's
+    `requestState` and ids of tasks pass as they are where one of its `forward_headers` comes with the request."""
 
     keys: tuple[Annotated[str, AfterValidator(wellformed.key_digest)], ...] = Field(json_schema_extra={"minItems": 1})
     """What its keys are recognised by: `sha256:` and the SHA-256 of a key in hex. A key is not in the file, nor can it

@@ -90,7 +90,8 @@ class Route(_Model):
     upstream: str | None = None
     """The one upstream behind this route, by its name under `upstreams`. Either this, or `rules` and `default`."""
     rules: tuple[Rule, ...] = ()
-    """Ordered rules; the first that matches takes the request."""
+    """Ordered rules; the first that matches takes the request. Whatever they say, requests about a task go to the
+    upstream that made it: where they lead to several, its id is sealed, and names that upstream to every replica."""
     default: str | None = None
     """The upstream for requests that no rule takes; those that carry no name (lists, `initialize`) go here too."""
     anonymous: bool = False

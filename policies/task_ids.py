@@ -1,10 +1,11 @@
 """The ids of an upstream's tasks as a caller gets them: sealed where they must lead back to one upstream of several, or
-be good for one caller alone. Elsewhere they pass as they are, and nothing here is asked.
+to one endpoint of an upstream's, or be good for one caller alone. Elsewhere they pass as they are, and nothing here is
+asked.
 
 Specification: the extension io.modelcontextprotocol/tasks (ext-tasks, draft; SEP-2663), for the tasks of legacy clients
-2025-11-25 basic/utilities/tasks. An id that was sealed names its upstream, so that every replica finds the way without
-looking anything up; and one id is always sealed alike, since clients know their tasks by it. What a task is, and how it
-goes, is not known here.
+2025-11-25 basic/utilities/tasks. An id that was sealed names where it is from, so that every replica finds the way
+without looking anything up; and one id is always sealed alike, since clients know their tasks by it. What a task is,
+and how it goes, is not known here.
 """
 
 import re
@@ -58,40 +59,49 @@ _MENTIONED: Final = re.compile(rb"taskId|related-task|\\u")
 class TaskIds:
     """How the ids of one upstream's tasks look to one caller.
 
-    `principal` is whom they are bound to, empty for nobody. `given` are the upstream's own ids that this request named,
-    each with what the caller called it: it is told of a task under the very id that it asked with.
+    `principal` is whom they are bound to, empty for nobody. `endpoint` is the key of the one that has the tasks, empty
+    where there are none to tell apart. `lenient`: an id that was not sealed here may be one from before there were
+    several endpoints, and passes. `given` are the upstream's own ids that this request named, each with what the caller
+    called it: it is told of a task under the very id that it asked with.
     """
 
     ring: KeyRing
     route: str
     upstream: str
     principal: str = ""
+    endpoint: str = ""
+    lenient: bool = False
     given: Mapping[str, str] = field(default_factory=dict)
 
     # from the caller
 
     def of(self, request: Request) -> "tuple[Request, TaskIds] | Rejection":
         """A request as the upstream gets it: the very same where it names no task. And what its answer is told by."""
-        params = request.params
+        params, endpoint = request.params, ""
         given: dict[str, str] = {}
         if names_task(request.method):
             token = params.get("taskId")
-            own = self._own(token)
-            if own is None or not isinstance(token, str):
+            found = self._found(token)
+            if found is None or not isinstance(token, str):
                 return UNKNOWN
+            own, endpoint = found
             params, given = {**params, "taskId": own}, {own: token}
         elif request.method == LISTEN and (wanted := _listened(params)) is not None:
             # what is not agreed to is left out of the acknowledgement, so an id that is not known here is no error
-            given = {own: token for token in wanted if (own := self._own(token)) is not None}
+            known = [(token, found) for token in wanted if (found := self._found(token)) is not None]
+            endpoint = known[0][1][1] if known else ""
+            given = {own: token for token, (own, _) in known}
             params = {**params, "notifications": {**params["notifications"], "taskIds": list(given)}}
         params = self.related_to_upstream(params)
-        return (request if params is request.params else replace(request, params=params)), replace(self, given=given)
+        return (request if params is request.params else replace(request, params=params)), replace(
+            self, given=given, endpoint=endpoint
+        )
 
     def related_to_upstream(self, value: Json) -> Json:
         """Parameters or a result of a caller's, with the task that they belong to as the upstream calls it."""
         related = _related(value)
-        own = self._own(related["taskId"]) if related is not None else None
-        return value if related is None or own is None else _with_related(value, {**related, "taskId": own})
+        found = self._found(related["taskId"]) if related is not None else None
+        return value if related is None or found is None else _with_related(value, {**related, "taskId": found[0]})
 
     # to the caller
 
@@ -133,9 +143,9 @@ class TaskIds:
 
     # whole messages
 
-    def message(self, raw: bytes, method: str, params: Json) -> bytes | None:
-        """One message of the upstream's that answers a request with these parameters, or comes before the answer: the
-        very bytes where it names no task. None where the caller gets none. Raises ValueError as `result` does."""
+    def message(self, raw: bytes, method: str) -> bytes | None:
+        """One message of a modern upstream's that answers a call of this method, or comes before the answer: the very
+        bytes where it names no task. None where the caller gets none. Raises ValueError as `result` does."""
         if _MENTIONED.search(raw) is None:
             return raw
         message = loads(raw)
@@ -144,9 +154,9 @@ class TaskIds:
         if not isinstance(before, dict):
             return raw
         if part == "result":
-            after: Json | None = self.result(method, params, before)
+            after: Json | None = self.result(method, {}, before)
         else:
-            after = self.notification(str(message["method"]), before, listens=method == LISTEN)
+            after = self.notification(str(message["method"]), before, listens=False)
         if after is None or after == before:
             return raw if after is not None else None
         return dumps({**message, part: after})
@@ -160,15 +170,19 @@ class TaskIds:
 
     def _sealed(self, own: str) -> str:
         raw = own.encode()  # a lone surrogate has no form in a header; its error is a ValueError, too
-        token = seal_stably(self.ring, "task", self.route, dumps([self.upstream, self.principal, own]))
+        where = [self.upstream, self.principal, own, *([self.endpoint] if self.endpoint else [])]
+        token = seal_stably(self.ring, "task", self.route, dumps(where))
         if len(raw) > MAX_OWN_BYTES or len(token) > MAX_ID:
             raise ValueError("the id of a task is too long to be sealed")
         return token
 
-    def _own(self, token: Any) -> str | None:
-        """What the upstream calls a task, None where this is not an id that this caller may have been given."""
-        found = _opened(self.ring, self.route, token)
-        return found[2] if found is not None and found[:2] == [self.upstream, self.principal] else None
+    def _found(self, token: Any) -> tuple[str, str] | None:
+        """What the upstream calls a task, and at which endpoint; None where this is not an id that this caller may have
+        been given."""
+        opened = _opened(self.ring, self.route, token)
+        if opened is not None and opened[:2] == [self.upstream, self.principal]:
+            return opened[2], "".join(opened[3:])
+        return (token, "") if self.lenient and isinstance(token, str) else None
 
 
 def names_task(method: str) -> bool:
@@ -221,7 +235,7 @@ def _with_related(value: Json, related: Json) -> Json:
 
 
 def _opened(ring: KeyRing, route: str, token: Any) -> list[str] | None:
-    """Upstream, principal and own id."""
+    """Upstream, principal and own id, and the endpoint if there is one to tell."""
     if not isinstance(token, str) or len(token) > MAX_ID:
         return None
     raw = unseal(ring, "task", route, token)

@@ -103,7 +103,7 @@ async def take(
                 await service.state.mail.tell_all("cancel", jsonrpc.dumps([owner.id, request_id]))
         return None
     upstream = service.upstream_for(head.route, message.method, name_of(message.method, message.params))
-    tasks = service.task_ids(head, upstream, request)
+    tasks = service.task_ids(head, upstream, request, "legacy")
     params = message.params if tasks is None else tasks.related_to_upstream(message.params)
     call = call_of(service, request, upstream, owner, message.method, params)
     try:
@@ -169,7 +169,7 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
     async with service.locks.of(owner.id):  # a subscription made meanwhile is in this filter, or changes it
         params: Json = {"notifications": subscriptions.everything(await subscribed(service, owner.id))}
         exchange = service.exchange(call_of(service, request, upstream, owner, LISTEN, params))
-        tasks = service.task_ids(head, upstream, request)
+        tasks = service.task_ids(head, upstream, request, "legacy")
         to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id, tasks)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
         await _announce(service, owner, exchange)
@@ -306,7 +306,7 @@ async def start(
     elif (replica := await _replica_of(service, upstream, owner)) is not None:
         return await elsewhere.serve(service, replica, head.route, owner, message)
     tasks = None
-    if connector.dialect.era == "legacy" and (known := service.task_ids(head, upstream, request)) is not None:
+    if connector.dialect.era == "legacy" and (known := service.task_ids(head, upstream, request, "legacy")) is not None:
         found = known.of(message)
         if isinstance(found, Rejection):
             return error(found, message.id)

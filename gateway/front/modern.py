@@ -76,7 +76,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         forwarded = service.forwarded(upstream, request)
         if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
             return None
-        tasks = service.task_ids(head, upstream, request)
+        tasks = service.task_ids(head, upstream, request, "modern")
         if tasks is not None and method == LISTEN:
             return None
         if task_ids.names_task(method) and (tasks is not None or not name):
@@ -189,6 +189,7 @@ async def start(
                 return error(params, message.id)
             sent = replace(sent, params=params)
     call = _call(service, request, head, sent, upstream, headless)
+    call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
     return Rounds(service, head.route, exchange, replace(_addressee(message), tasks=tasks), bond=bond)
@@ -227,7 +228,7 @@ def _for_upstream(
 ) -> tuple[jsonrpc.Request, TaskIds | None] | Rejection:
     """The request with the tasks in it as the upstream calls them, and how the answer is to name them; the very same
     where ids pass as they are."""
-    tasks = service.task_ids(head, upstream, request)
+    tasks = service.task_ids(head, upstream, request, "modern")
     if tasks is None:
         return message, None
     capabilities = meta_of(message.params)[META_CLIENT_CAPABILITIES]

@@ -25,7 +25,7 @@ from policies.errors import Rejection
 from policies.exchange import Call, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
-from policies.mcp import INVALID_REQUEST, LISTEN
+from policies.mcp import INVALID_REQUEST, LISTEN, Era
 from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
@@ -156,13 +156,15 @@ class Service:
             return None
         return Bond(self.ring, session.route_key(head.route), upstream.name, identity.principal((), head.client))
 
-    def task_ids(self, head: Head, upstream: Upstream, request: Caller) -> TaskIds | None:
-        """How the ids of this upstream's tasks look to this caller. None where they pass byte for byte: it is the only
-        one behind the route, and no caller is bound to what it makes."""
+    def task_ids(self, head: Head, upstream: Upstream, request: Caller, era: Era) -> TaskIds | None:
+        """How the ids of this upstream's tasks look to a caller of this era. None where they pass byte for byte: it is
+        the only one behind the route, with one endpoint (a session has its own), and binds nobody to what it makes."""
         bond = self.bond(head, upstream, request)
-        if bond is None and not head.route.has_several:
+        strict = bond is not None or head.route.has_several
+        if not strict and (era == "legacy" or upstream.wire.endpoint_count <= 1):
             return None
-        return TaskIds(self.ring, session.route_key(head.route), upstream.name, bond.principal if bond else "")
+        key, principal = session.route_key(head.route), bond.principal if bond is not None else ""
+        return TaskIds(self.ring, key, upstream.name, principal, lenient=not strict)
 
     # session tokens
 

@@ -8,7 +8,7 @@ upstream's response, which is the cancel.
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -60,13 +60,13 @@ class Relay:
         if self.tasks is None:
             return data
         try:
-            return self.tasks.message(data, self.method, {}) or data
+            return self.tasks.message(data, self.method) or data
         except ValueError as odd:
             raise UpstreamFault(task_ids.NO_NAME.message) from odd
 
     def on_the_way(self, data: bytes) -> bytes | None:
         """A notification as the client gets it, None where it does not."""
-        return data if self.tasks is None else self.tasks.message(data, self.method, {})
+        return data if self.tasks is None else self.tasks.message(data, self.method)
 
 
 async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
@@ -95,10 +95,14 @@ async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamRespon
     if relay.name is not None:
         head[HEADER_NAME] = relay.name
     limits = timeouts_for(upstream.settings, relay.method, name_in(request.headers))
-    patience = Patience(limits=limits, repeatable=relay.method in READS)
-    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
     assert upstream.http is not None  # a command's pipes have no head to pass on
+    at = upstream.http.known_endpoint(relay.tasks.endpoint) if relay.tasks is not None else ""
+    patience = Patience(limits=limits, endpoint=at, repeatable=relay.method in READS)
+    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
     async with upstream.http.request("POST", head, sent, patience) as reception:
+        if relay.tasks is not None:  # a task that is made is where its call was answered
+            there = upstream.http.known_endpoint(reception.endpoint)
+            relay = replace(relay, tasks=replace(relay.tasks, endpoint=there))
         if reception.kind == "sse":
             response = await _stream(relay, reception.blocks(stream.waiting), stream, answer, limits.total_s)
         else:

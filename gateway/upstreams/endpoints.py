@@ -55,6 +55,9 @@ class Endpoints:
     def __len__(self) -> int:
         return len(self._all)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
     def choose(self, key: str = "", tried: Collection[str] = ()) -> Endpoint | None:
         """The endpoint called `key`, where a session lives, else the one that is best asked next; None where it, or
         each, has been `tried` (keys). Raises `SessionGone` where the configuration no longer has it."""

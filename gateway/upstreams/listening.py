@@ -320,14 +320,16 @@ class _Seat:
 def packed(upstream: str, call: Call) -> bytes:
     """What another replica needs to listen in this caller's place; sealed on its way, and kept nowhere."""
     content = [call.principal, call.params, call.meta, call.capabilities, call.log_level, [*map(list, call.forwarded)]]
-    return jsonrpc.dumps([upstream, *content])
+    return jsonrpc.dumps([upstream, *content, call.endpoint])
 
 
 def unpacked(raw: bytes) -> tuple[str, Call]:
-    upstream, principal, params, meta, capabilities, level, forwarded = jsonrpc.loads(raw)
+    upstream, principal, params, meta, capabilities, level, forwarded, at = jsonrpc.loads(raw)
     headers = tuple((name, value) for name, value in forwarded)
     front = Dialect("modern", LATEST_MODERN)
-    return upstream, Call(LISTEN, params, meta, capabilities, None, principal, front, level, forwarded=headers)
+    return upstream, Call(
+        LISTEN, params, meta, capabilities, None, principal, front, level, forwarded=headers, endpoint=at
+    )
 
 
 def _representative(call: Call) -> Call:
@@ -339,7 +341,15 @@ def _representative(call: Call) -> Call:
 
 
 def _key(call: Call) -> str:
-    alike = [call.principal, call.params, call.meta, call.capabilities, call.log_level, sorted(call.forwarded)]
+    alike = [
+        call.principal,
+        call.params,
+        call.meta,
+        call.capabilities,
+        call.log_level,
+        sorted(call.forwarded),
+        call.endpoint,
+    ]
     return hashlib.sha256(jsonrpc.dumps(canonical(alike))).hexdigest()[:32]
 
 

@@ -112,7 +112,7 @@ class ModernConnector:
         if message.get("error") is not None:
             exchange.emit(fail(message["error"], self.dialect, status if status != 200 else None))
         elif isinstance(message.get("result"), dict):
-            exchange.emit(Answer(message["result"], self.dialect))
+            exchange.emit(Answer(message["result"], self.dialect, endpoint=exchange.answered_by))
         else:
             raise UpstreamFault(f"upstream {self._wire.name} answered without a result")
 
@@ -122,8 +122,10 @@ class ModernConnector:
     async def _attempt(self, call: Call, exchange: Exchange, *, fresh: bool) -> tuple[int, Json]:
         request_id = self._ids.next()
         body, head = self._request(call, request_id, await self._specs(call, fresh))
-        patience = Patience(limits=self._limits(call), repeatable=call.method in READS)
+        at = self._wire.known_endpoint(call.endpoint)
+        patience = Patience(limits=self._limits(call), endpoint=at, repeatable=call.method in READS)
         async with self._wire.request("POST", head, body, patience) as reception:
+            exchange.answered_by = self._wire.known_endpoint(reception.endpoint)
             return reception.status, await self._last_message(reception, request_id, self._to(exchange))
 
     def _request(self, call: Call, request_id: int, specs: Sequence[ParamHeader]) -> tuple[bytes, dict[str, str]]:
@@ -167,7 +169,8 @@ class ModernConnector:
         """One listen stream to its end, acknowledgement included."""
         request_id = self._ids.next()
         body, head = self._request(call, request_id, ())
-        async with self._wire.request("POST", head, body, STREAM) as reception:
+        patience = replace(STREAM, endpoint=self._wire.known_endpoint(call.endpoint))
+        async with self._wire.request("POST", head, body, patience) as reception:
             message = await self._last_message(reception, request_id, heard)
             if not isinstance(message.get("result"), dict):
                 raise _fault(fail(message.get("error"), self.dialect, reception.status))

@@ -91,6 +91,9 @@ class StdioTransport:
             async with self._request(method, headers, body, patience) as reception:
                 yield reception
 
+    def known_endpoint(self, _key: str, /) -> str:
+        return ""
+
     def next_endpoint(self, _tried: Collection[str] = (), /) -> str:
         return ""
 

@@ -57,6 +57,10 @@ class Transport(Protocol):
     @property
     def endpoint_count(self) -> int: ...
 
+    def known_endpoint(self, key: str, /) -> str:
+        """The same key where there are several endpoints and this is one of them, else none: it need not matter then
+        which one is asked."""
+
     def next_endpoint(self, tried: Collection[str] = (), /) -> str:
         """The key of the endpoint that is best asked next, or in place of those where a request was `tried` in vain;
         empty where there is none."""

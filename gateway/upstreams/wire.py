@@ -73,6 +73,9 @@ class Wire:
     def endpoint_count(self) -> int:
         return len(self.endpoints)
 
+    def known_endpoint(self, key: str, /) -> str:
+        return key if len(self.endpoints) > 1 and key in self.endpoints else ""
+
     def next_endpoint(self, tried: Collection[str] = (), /) -> str:
         endpoint = self.endpoints.choose("", tried)
         if tried and endpoint is not None:

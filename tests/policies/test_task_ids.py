@@ -3,6 +3,7 @@
 Specification: io.modelcontextprotocol/tasks (ext-tasks, draft); 2025-11-25 basic/utilities/tasks.
 """
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -128,10 +129,11 @@ def named(value: Any, own: str) -> Any:
 @pytest.mark.parametrize(("method", "params", "result"), [row[1:] for row in TOLD], ids=[row[0] for row in TOLD])
 def test_a_result_names_its_task_as_the_caller_knows_it(method: str, params: Json, result: Json) -> None:
     assert IDS.result(method, params, named(result, OWN)) == named(result, TOKEN)
-    raw = dumps({"jsonrpc": "2.0", "id": 1, "result": named(result, OWN), "x": 1})
-    told = IDS.message(raw, method, params)
-    assert told is not None
-    assert loads(told) == {"jsonrpc": "2.0", "id": 1, "result": named(result, TOKEN), "x": 1}
+    if not params:
+        raw = dumps({"jsonrpc": "2.0", "id": 1, "result": named(result, OWN), "x": 1})
+        told = IDS.message(raw, method)
+        assert told is not None
+        assert loads(told) == {"jsonrpc": "2.0", "id": 1, "result": named(result, TOKEN), "x": 1}
 
 
 UNTOUCHED: list[tuple[str, bytes]] = [
@@ -149,11 +151,11 @@ UNTOUCHED: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize(("method", "raw"), UNTOUCHED)
 def test_what_names_no_task_goes_on_byte_for_byte(method: str, raw: bytes) -> None:
-    assert IDS.message(raw, method, {}) is raw
+    assert IDS.message(raw, method) is raw
 
 
 def test_a_member_is_known_in_every_spelling() -> None:
-    told = IDS.message(rb'{"id":1,"result":{"resultType":"task","t\u0061skId":"%s","n":1.10}}' % OWN.encode(), "t", {})
+    told = IDS.message(rb'{"id":1,"result":{"resultType":"task","t\u0061skId":"%s","n":1.10}}' % OWN.encode(), "t")
     assert told is not None
     assert loads(told)["result"]["taskId"] == TOKEN
 
@@ -165,6 +167,22 @@ def test_a_caller_is_told_of_a_task_by_the_id_that_it_asked_with_after_a_key_was
     assert params == {"taskId": OWN}
     assert known.result("tasks/get", params, {"taskId": OWN})["taskId"] == TOKEN
     assert known.result("tasks/get", params, {"taskId": "another"})["taskId"] == sealed("another", ids)
+
+
+def test_an_id_names_the_endpoint_that_has_the_task() -> None:
+    there = sealed(ids=replace(IDS, endpoint="a1b2c3d4"))
+    params, known = asked(IDS, "tasks/get", {"taskId": there})
+    assert (params, known.endpoint) == ({"taskId": OWN}, "a1b2c3d4")
+    assert asked(IDS, LISTEN, {"notifications": {"taskIds": [there, TOKEN]}})[1].endpoint == "a1b2c3d4"
+    assert asked(IDS, "tasks/get", {"taskId": TOKEN})[1].endpoint == ""
+
+
+def test_an_id_from_before_there_were_several_endpoints_is_still_good() -> None:
+    ids = replace(IDS, principal="", lenient=True)
+    params, known = asked(ids, "tasks/get", {"taskId": OWN})
+    assert params == {"taskId": OWN}
+    assert known.result("tasks/get", params, {"taskId": OWN}) == {"taskId": OWN}
+    assert asked(ids, "tasks/get", {"taskId": sealed(ids=ids)})[0] == {"taskId": OWN}
 
 
 LISTENING = asked(IDS, LISTEN, {"notifications": {"taskIds": [TOKEN]}})[1]
@@ -185,13 +203,14 @@ def test_a_listener_hears_of_the_tasks_that_it_asked_for(method: str, params: Js
     told = LISTENING.notification(method, named(params, OWN), listens=True)
     if change is None:
         assert told is None
-        assert LISTENING.message(dumps({"method": method, "params": named(params, OWN)}), LISTEN, {}) is None
     else:
         assert told == named(params | ({"notifications": change} if change else {}), TOKEN)
 
 
 def test_beside_a_call_a_task_may_be_told_of_unasked() -> None:
     assert IDS.notification("notifications/tasks/status", {"taskId": OWN}, listens=False) == {"taskId": TOKEN}
+    told = IDS.message(dumps({"method": "notifications/tasks", "params": {"taskId": OWN}}), "tools/call")
+    assert told == dumps({"method": "notifications/tasks", "params": {"taskId": TOKEN}})
 
 
 def test_a_question_of_a_task_and_the_answer_to_it_name_it_on_each_side_as_it_is_known_there() -> None:
@@ -206,6 +225,8 @@ def test_an_id_that_no_header_can_carry_is_not_given_out(own: str) -> None:
     with pytest.raises(ValueError, match=r"too long|surrogates"):
         sealed(own)
     assert IDS.notification("notifications/tasks", {"taskId": own}, listens=False) is None
+    raw = json.dumps({"method": "notifications/tasks", "params": {"taskId": own}}).encode()
+    assert IDS.message(raw, "tools/call") is None
     assert IDS.related({"_meta": {RELATED: {"taskId": own}, "v/x": 1}}) == {"_meta": {"v/x": 1}}
 
 

@@ -166,6 +166,27 @@ async def test_who_does_not_know_tasks_is_told_so_before_an_id_is_looked_at() ->
         assert not any(upstream.listeners for upstream in upstreams.values())
 
 
+@pytest.mark.parametrize("accept", [{}, JSON_ONLY], ids=["both kinds accepted", "only JSON accepted"])
+async def test_a_task_is_asked_for_at_the_endpoint_that_has_it(accept: Json) -> None:
+    async with Tasking("one") as one, Tasking("two") as other:
+        entry = {"urls": [one.url, other.url], "balance": "round_robin"}
+        async with running({"up": entry}) as gateway:
+            front = gateway.front("/up")
+            tasks = [await created(front, headers=accept) for _ in range(2)]
+            assert len({OWN, *tasks}) == 3
+            assert {await minted_by(front, task, headers=accept) for task in tasks} == {"one", "two"}
+            for task in tasks * 3:
+                assert await minted_by(front, task, headers=accept) == await minted_by(front, task, headers=accept)
+            for task in tasks:
+                wanted = {"notifications": {"taskIds": [task]}}
+                async with front.modern_open(LISTEN, wanted, capabilities=KNOWS) as stream:
+                    assert (await stream.message() or {})["params"]["notifications"] == {"taskIds": [task]}
+            for upstream in (one, other):
+                assert len(upstream.calls(LISTEN)) == 1
+            # one that was given out by a single endpoint
+            assert (await ask(front, "tasks/get", {"taskId": OWN}, headers=accept)).result["taskId"] == OWN
+
+
 async def test_where_there_is_one_upstream_and_nobody_to_bind_it_to_an_id_passes_as_it_is() -> None:
     async with Tasking("one") as upstream, running({"up": upstream}) as gateway:
         front = gateway.front("/up")
