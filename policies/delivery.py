@@ -100,7 +100,8 @@ def _answer(event: Answer, to: Addressee) -> Message:
         result = messages.result_to_older(to.method, event.result, to.dialect.version)
     if to.tasks is not None and isinstance(result, dict):
         try:
-            result = replace(to.tasks, endpoint=event.endpoint).result(to.method, to.params, result)
+            there = event.endpoint or to.tasks.endpoint
+            result = replace(to.tasks, endpoint=there).result(to.method, to.params, result)
         except ValueError:
             result = task_ids.NO_NAME
     if isinstance(result, Rejection):

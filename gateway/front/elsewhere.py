@@ -14,6 +14,7 @@ import msgspec
 from gateway.front.service import Service
 from gateway.stores.feeds import Feed
 from policies import jsonrpc, session
+from policies.admission import Head
 from policies.delivery import Addressee, Message
 from policies.errors import Rejection
 from policies.exchange import FrontSession, Reply
@@ -79,6 +80,12 @@ async def retry(
     """The retry of a call that waits at `replica`. Raises what `Mail.ask` does."""
     body = jsonrpc.dumps([session.route_key(route), principal, request.id, request.method, request.params])
     return Followed(service, to, await _opened(service, replica, "retry", body))
+
+
+async def task(service: Service, replica: str, head: Head, request: jsonrpc.Request, to: Addressee) -> Followed:
+    """A modern client's request about tasks of a process of `replica`'s."""
+    body = jsonrpc.dumps([session.route_key(head.route), head.client, request.id, request.method, request.params])
+    return Followed(service, to, await _opened(service, replica, "task", body))
 
 
 async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Feed:

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import said
-from gateway.front.elsewhere import pack
+from gateway.front.elsewhere import Followed, pack
 from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
 from gateway.front.service import TOPIC_ENDED, Caller, Service
@@ -25,6 +25,7 @@ from policies.admission import Acceptance, Head
 from policies.delivery import Addressee, Message
 from policies.errors import Fault, GatewayFault
 from policies.exchange import FrontSession, Reply, UpstreamSession
+from policies.mcp import LATEST_MODERN
 from policies.settings_routes import Route
 
 _BOTH = Acceptance(json=True, sse=True)
@@ -46,6 +47,7 @@ class Hosting:
         self._tasks: set[asyncio.Task[None]] = set()
         mail = current().state.mail
         mail.answer("retry", self._retry)
+        mail.answer("task", self._task)
         mail.answer("resume", self._resume)
         mail.answer("serve", self._serve)
         mail.answer("refilter", self._refilter)
@@ -61,6 +63,15 @@ class Hosting:
         key, principal, ident, method, params = jsonrpc.loads(body)
         service, request = self._current(), jsonrpc.Request(ident, method, params)
         found = modern.retried(service, self._route(service, key), principal, request)
+        return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
+
+    async def _task(self, body: bytes) -> bytes:
+        key, client, ident, method, params = jsonrpc.loads(body)
+        service, request = self._current(), jsonrpc.Request(ident, method, params)
+        head = Head(self._route(service, key), _BOTH, LATEST_MODERN, client)
+        found = await modern.start(service, self._caller, head, request, headless=True)
+        if isinstance(found, Followed):
+            raise GatewayFault("the process that has this task is at neither of two replicas", http=502)
         return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
 
     async def _resume(self, body: bytes) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from gateway.front import operation, reply
+from gateway.front import elsewhere, operation, reply
 from gateway.front.drive import drive_modern
 from gateway.front.elsewhere import Followed, retry
 from gateway.front.rounds import Rounds, resumed, waits_in
@@ -183,6 +183,11 @@ async def start(
         if isinstance(found, Rejection):
             return error(found, message.id)
         sent, tasks = found
+        if tasks is not None and upstream.http is None:  # a replica's process, with the tasks that it has
+            replica = service.state.mail.elsewhere(tasks.endpoint)
+            if replica is not None:
+                return await elsewhere.task(service, replica, head, message, _addressee(message))
+            tasks = replace(tasks, endpoint=service.state.mail.replica)
         if message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
             params = bond.to_upstream(sent.params)
             if isinstance(params, Rejection):

@@ -158,10 +158,11 @@ class Service:
 
     def task_ids(self, head: Head, upstream: Upstream, request: Caller, era: Era) -> TaskIds | None:
         """How the ids of this upstream's tasks look to a caller of this era. None where they pass byte for byte: it is
-        the only one behind the route, with one endpoint (a session has its own), and binds nobody to what it makes."""
+        the only one behind the route, in one place (a session has its own), and binds nobody to what it makes."""
         bond = self.bond(head, upstream, request)
         strict = bond is not None or head.route.has_several
-        if not strict and (era == "legacy" or upstream.wire.endpoint_count <= 1):
+        one_place = upstream.wire.endpoint_count <= 1 and not (upstream.http is None and self.state.store.shared)
+        if not strict and (era == "legacy" or one_place):
             return None
         key, principal = session.route_key(head.route), bond.principal if bond is not None else ""
         return TaskIds(self.ring, key, upstream.name, principal, lenient=not strict)

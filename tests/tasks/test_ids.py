@@ -5,6 +5,7 @@ Specification: io.modelcontextprotocol/tasks (ext-tasks, draft); for clients wit
 basic/utilities/tasks. Which parts of a message hold one: `tests/policies/test_task_ids.py`.
 """
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -245,6 +246,52 @@ async def test_a_listener_is_told_of_its_tasks_by_the_server_that_has_them(name:
             tag = {"io.modelcontextprotocol/subscriptionId": "größe"}
             assert told["method"] == "notifications/tasks"
             assert told["params"] == {"taskId": task, "status": "completed", **more, "_meta": tag}
+
+
+CHILD = """
+import json, os, sys
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params, result = message["method"], message["params"], {"resultType": "complete"}
+    task = {"taskId": "t", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttlMs": None}
+    task["pid"] = os.getpid()
+    if method == "server/discover":
+        result |= {"supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
+    elif method == "tools/call":
+        result = task | {"resultType": "task"}
+    elif method == "tasks/get":
+        result |= task
+    said = [{"id": message["id"], "result": result}]
+    if method == "subscriptions/listen":
+        tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]}}
+        agreed = {"notifications": params["notifications"]}
+        said = [
+            {"method": "notifications/subscriptions/acknowledged", "params": agreed | tag},
+            {"method": "notifications/tasks", "params": task | tag},
+        ]
+    for one in said:
+        print(json.dumps({"jsonrpc": "2.0"} | one), flush=True)
+"""
+
+
+async def test_a_task_of_a_command_is_asked_for_at_the_replica_whose_process_has_it() -> None:
+    entry = {"command": sys.executable, "args": ["-c", CHILD], "era": "modern"}
+    async with fleet({"up": entry}) as replicas:
+        front = replicas.front("/up")
+        made = [(await ask(front, "tools/call", {"name": "t", "arguments": {}})).result for _ in range(2)]
+        assert len({one["pid"] for one in made}) == len({one["taskId"] for one in made}) == 2
+        for one in made:
+            for _ in range(2):
+                result = (await ask(front, "tasks/get", {"taskId": one["taskId"]})).result
+                assert (result["taskId"], result["pid"]) == (one["taskId"], one["pid"])
+                wanted = {"notifications": {"taskIds": [one["taskId"]]}}
+                async with front.modern_open(LISTEN, wanted, ident="l", capabilities=KNOWS) as stream:
+                    assert (await stream.message() or {})["params"]["notifications"] == wanted["notifications"]
+                    told = (await stream.message() or {})["params"]
+                    assert (told["taskId"], told["pid"]) == (one["taskId"], one["pid"])
 
 
 # clients with sessions, and servers with the tasks of 2025-11-25
