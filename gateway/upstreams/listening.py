@@ -111,12 +111,13 @@ class Listening:
     async def listen(self, call: Call, exchange: Exchange) -> None:
         """The leg of a listener: the acknowledgement first, then what is heard, until cancelled. A changed filter gets
         another stream, and the old one is left when that is acknowledged, so that no change falls between the two."""
+        agreed = exchange.agreed  # of this filter: another may be wanted before this one is acknowledged
         seat = _Seat(self, self.join(call), exchange, self.dialect)
         changed = asyncio.create_task(exchange.refiltered.wait())
         try:
             acknowledged = await seat.agreement()
             exchange.emit(Notify(ACKNOWLEDGED, acknowledged, self.dialect))
-            seat.begin(exchange.agreed)
+            seat.begin(agreed)
             while not seat.stream.ended.done():
                 ends: set[asyncio.Future[Any]] = {seat.stream.ended, changed}
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

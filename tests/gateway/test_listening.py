@@ -1,13 +1,22 @@
 """Listen streams at a server of 2026-07-28: who shares one, what each hears, and what happens when it is lost."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
+from gateway.exchange import Exchange
+from gateway.stores.memory import MemoryStore
+from gateway.stores.shared import Shared
+from gateway.upstreams.listening import Heard, Listening
+from policies.exchange import Call as ListenCall
+from policies.exchange import Dialect
+from policies.sealing import KeyRing, new_key
 from tests.gateway.test_keys import CI, OPS, bearer, digest
 from tests.gateway_process import GatewayProcess, running
+from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream, subscribed
 from tests.raw_front import PREFIX, Front, Open
 from tests.scripted import Call, Err
@@ -163,3 +172,30 @@ async def test_who_does_not_read_harms_nobody_who_does() -> None:
             for number in range(300):
                 await upstream.push(TOOLS, {"n": number, "much": "x" * 50_000})
                 assert (await heard(reads))[1]["n"] == number
+
+
+async def test_a_filter_that_changes_before_the_first_is_acknowledged_is_told_what_of_it_is_honoured() -> None:
+    opened: asyncio.Queue[Json] = asyncio.Queue()
+    acknowledge = asyncio.Event()
+
+    async def upstream(call: ListenCall, heard: Heard) -> None:
+        opened.put_nowait(call.params["notifications"])
+        await acknowledge.wait()
+        heard(ACKNOWLEDGED, call.params)
+        await asyncio.get_running_loop().create_future()
+
+    ring = KeyRing.of(new_key("k", b"k" * 32))
+    shared = Listening("up", upstream, Shared.over(MemoryStore(), lambda: ring))
+    call = ListenCall(LISTEN, {"notifications": ALL}, {}, {}, None, "anonymous", Dialect("legacy", "2025-11-25"))
+    exchange = Exchange(call)
+    exchange.start(shared.listen)
+    async with asyncio.timeout(DEADLINE_S):
+        assert await opened.get() == ALL
+        agreed = exchange.refilter({"notifications": NOTES})
+        acknowledge.set()
+        assert await agreed == NOTES
+        assert await opened.get() == NOTES
+    exchange.cancel()
+    await exchange.finished()
+    await shared.close()
+    assert len(shared) == 0
