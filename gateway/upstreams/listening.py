@@ -115,7 +115,7 @@ class Listening:
         seat = _Seat(self, self.join(call), exchange, self.dialect)
         changed = asyncio.create_task(exchange.refiltered.wait())
         try:
-            acknowledged = await seat.agreement()
+            acknowledged = await self._agreed(seat, call)
             exchange.emit(Notify(ACKNOWLEDGED, acknowledged, self.dialect))
             seat.begin(agreed)
             while not seat.stream.ended.done():
@@ -132,6 +132,16 @@ class Listening:
         finally:
             changed.cancel()
             seat.leave()
+
+    async def _agreed(self, seat: "_Seat", call: Call) -> Json:
+        """The acknowledgement. To a client with a session, a stream that is refused is one that is not served: 404
+        would say that its session has gone."""
+        try:
+            return await seat.agreement()
+        except UpstreamFault as fault:
+            if call.front.era == "legacy" and fault.http in (200, 400, 404):
+                fault = UpstreamFault(fault.message, code=fault.code, http=405, data=fault.data)
+            raise fault from None
 
     async def _moved(self, old: "_Seat", call: Call, exchange: Exchange) -> "_Seat":
         """The seat from now on: the new one once its stream is acknowledged, the old one where it is not, or where the

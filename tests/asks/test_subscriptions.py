@@ -147,11 +147,12 @@ async def breaks(upstream: ModernUpstream, call: Call) -> None:
     return None
 
 
-REFUSALS: dict[str, Callable[[ModernUpstream, Call], Awaitable[Any]]] = {
-    "an upstream that refuses": refuses,
-    "an upstream that does not honour it": ignores,
-    "an upstream that hangs up": breaks,
+REFUSALS: dict[str, tuple[Callable[[ModernUpstream, Call], Awaitable[Any]], int]] = {
+    "an upstream that refuses": (refuses, 0),
+    "an upstream that does not honour it": (ignores, 2),
+    "an upstream that hangs up": (breaks, 0),
 }
+"""And which listen request, by its place among all, is heard in the end: the first, or one that asks for the same."""
 
 
 @pytest.mark.parametrize("name", REFUSALS)
@@ -159,16 +160,17 @@ async def test_a_subscription_that_is_refused_is_an_error_and_leaves_what_was_he
     async with house() as (upstream, front):
 
         async def answer(call: Call) -> Any:
-            return await REFUSALS[name](upstream, call)
+            return await REFUSALS[name][0](upstream, call)
 
         upstream.on[LISTEN] = answer
         session = await front.initialize()
         async with session.get() as stream:
             await settled(upstream)
-            [before] = listening_to(upstream)
             refused = await subscribe(session, "note://1")
             assert (refused["error"]["code"], refused["error"]["data"]) == (-32602, {"uri": "note://1"})
-            await upstream.when(lambda: listening_to(upstream) == [before])
+            heard_in = (await upstream.seen(LISTEN, REFUSALS[name][1] + 1))[REFUSALS[name][1]]
+            assert heard_in.params["notifications"] == upstream.calls(LISTEN)[0].params["notifications"]
+            await upstream.when(lambda: [call.seen for call in upstream.listeners] == [heard_in])
             await upstream.push(LIST_CHANGED, {})
             heard = await stream.message()
             assert heard is not None
