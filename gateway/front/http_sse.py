@@ -85,7 +85,7 @@ class HttpSse:
         out: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
         channel = self._open[name] = _Channel(principal, Talk(out.put, has_modern=False), out)
         self._principals[principal] += 1
-        channel.talk.on_gone = lambda: self._end(channel)
+        channel.talk.on_gone = lambda: self._spawn(_ends(channel))
         expiry = asyncio.get_running_loop().call_later(ttl_s, self._end, channel)
         draining = asyncio.create_task(self._drained(service, channel))
         ticket = Ticket(name, principal, int(time.time()) + ttl_s)
@@ -154,9 +154,7 @@ class HttpSse:
 
     async def _drained(self, service: Service, channel: _Channel) -> None:
         await service.drain.beginning()
-        channel.talk.stop_listening()
-        await channel.talk.idle()
-        await channel.out.put(None)
+        await _ends(channel)
 
     def _end(self, channel: _Channel) -> None:
         try:
@@ -170,6 +168,13 @@ class HttpSse:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _ends(channel: _Channel) -> None:
+    """Ends a stream once what was asked on it is answered."""
+    channel.talk.stop_listening()
+    await channel.talk.idle()
+    await channel.out.put(None)
 
 
 async def _write(stream: reply.Stream, where: str, out: "asyncio.Queue[bytes | None]") -> web.StreamResponse:

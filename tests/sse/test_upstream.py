@@ -3,16 +3,20 @@
 Specification: 2024-11-05 basic/transports (HTTP with SSE); 2025-03-26 basic/transports (Backwards Compatibility).
 """
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.asks.talk import ELICIT
 from tests.fleet import fleet
-from tests.gateway_process import GatewayProcess, running
-from tests.peers import text
+from tests.gateway.test_reload import serving
+from tests.gateway_process import GatewayProcess, running, settings
+from tests.peers import ModernUpstream, text
 from tests.raw_front import Front, Json
 from tests.scripted import Call
 from tests.sse.peers import SseUpstream
@@ -211,6 +215,50 @@ async def test_a_cancel_goes_to_the_endpoint_with_the_servers_own_id() -> None:
             [told] = await upstream.seen("notifications/cancelled")
             assert told.params["requestId"] == called.id
             assert told.path == called.path
+
+
+async def test_a_call_ends_on_its_stream_where_a_reload_takes_its_server_away(tmp_path: Path) -> None:
+    async with SseUpstream() as upstream, ModernUpstream() as other:
+        async with serving(tmp_path, settings({"old": upstream})) as live:
+            go_on = asyncio.Event()
+
+            async def waits(_: Call) -> Json:
+                await go_on.wait()
+                return text("done")
+
+            upstream.on["tools/call"] = waits
+            calling = asyncio.create_task(live.gateway.front("/old").modern("tools/call", ECHO))
+            await upstream.seen("tools/call")
+            live.write(settings({"other": other}))
+            await live.until_answered("/other", 200)
+            go_on.set()
+            assert (await calling).said == "done"
+            await upstream.when(lambda: not upstream.streams)
+
+
+async def test_a_session_stays_at_its_endpoint_and_another_is_asked_where_one_is_down() -> None:
+    async with SseUpstream() as one, SseUpstream() as two:
+        async with running({"old": {"urls": [one.url, two.url]}}) as gateway:
+            sessions = [await gateway.front("/old").initialize() for _ in range(4)]
+            for session in sessions:
+                assert (await session.request("tools/call", ECHO)).result
+            for upstream in (one, two):
+                posted = {seen.path for seen in upstream.calls("tools/call")}
+                assert posted
+                assert posted <= {seen.path for seen in upstream.calls("initialize")}
+            await one.stop()
+            statuses = [(await session.request("tools/list")).status for session in sessions]
+            assert sorted(statuses) == [200, 200, 404, 404]
+            assert (await (await gateway.front("/old").initialize()).request("tools/call", ECHO)).result
+
+
+async def test_probe_shows_the_transport() -> None:
+    async with SseUpstream() as upstream:
+        command = [sys.executable, "-m", "gateway", "probe", upstream.url]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        said, _ = await process.communicate()
+        assert process.returncode == 0
+        assert b"answers initialize over HTTP+SSE" in said
 
 
 async def test_a_session_is_served_through_any_replica_and_its_questions_too() -> None:
