@@ -2,9 +2,10 @@
 # Environments are built on first use and rebuilt when the files that describe them change.
 #   .venv       the project itself, its tests' tools and peers    requirements/main.txt
 #   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
+#   .envs/oldest  the oldest of it that still installs            requirements/oldest.txt
 #   .envs/node  the official TypeScript SDKs, conformance suite   tests/node/package-lock.json
-# Versions are pinned by those files; 'make lock' refreshes all three from pyproject.toml, requirements/sdk1.in and
-# tests/node/package.json.
+# Versions are pinned by those files; 'make lock' refreshes all four from pyproject.toml, requirements/sdk1.in,
+# requirements/oldest.in and tests/node/package.json.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -15,6 +16,7 @@ LOCKED = $(PYTHON) requirements/locked.py
 DEMO := .venv/.demo
 TEST := .venv/.test
 SDK1 := .envs/sdk1/.stamp
+OLDEST := .envs/oldest/.stamp
 NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
@@ -27,7 +29,7 @@ help: ## list the targets
 demo: $(DEMO) ## run the gateway in front of sample servers
 	$(BIN)/mcp-front-door demo $(ARGS)
 
-test: $(TEST) $(SDK1) $(NODE) ## run the tests (ARGS=... goes to pytest)
+test: $(TEST) $(SDK1) $(OLDEST) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest $(ARGS)
 
 # Debian's redis-server has the TLS that the server on PyPI is built without.
@@ -47,7 +49,7 @@ types: $(TEST) ## check types
 
 check: lint types test test-system conformance ## everything that must pass before a change lands
 
-environments: $(TEST) $(SDK1) $(NODE) ## build every environment
+environments: $(TEST) $(SDK1) $(OLDEST) $(NODE) ## build every environment
 
 clean: ## remove environments, caches and what runs left behind
 	rm -rf .venv .envs tests/node_modules out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -64,10 +66,15 @@ $(TEST): $(DEMO)
 	$(LOCKED) .envs/main.lock $(BIN)/python $(PIP) -c requirements/main.txt -e '.[demo,test]'
 	@touch $@
 
-# Order only (after the bar): these two need .venv to be there, not to be unchanged.
+# Order only (after the bar): these need .venv to be there, not to be unchanged.
 $(SDK1): requirements/sdk1.in requirements/sdk1.txt | $(DEMO)
 	$(LOCKED) .envs/sdk1.lock $(PYTHON) -m venv .envs/sdk1
 	$(LOCKED) .envs/sdk1.lock .envs/sdk1/bin/python $(PIP) -c requirements/sdk1.txt -r requirements/sdk1.in
+	@touch $@
+
+$(OLDEST): requirements/oldest.in requirements/oldest.txt | $(DEMO)
+	$(LOCKED) .envs/oldest.lock $(PYTHON) -m venv .envs/oldest
+	$(LOCKED) .envs/oldest.lock .envs/oldest/bin/python $(PIP) -c requirements/oldest.txt -r requirements/oldest.in
 	@touch $@
 
 $(NODE): requirements/node_env.py tests/node/package.json tests/node/package-lock.json tests/node/.npmrc requirements/main.txt | $(TEST)
@@ -82,7 +89,8 @@ lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
 	.envs/lock/bin/python $(PIP) uv
 	$(UV) --extra demo --extra test pyproject.toml -o .envs/lock/main.txt
 	$(UV) requirements/sdk1.in -o .envs/lock/sdk1.txt
-	@for name in main sdk1; do \
+	$(UV) requirements/oldest.in -o .envs/lock/oldest.txt
+	@for name in main sdk1 oldest; do \
 	  { sed '/^#/!d' requirements/$$name.txt; cat .envs/lock/$$name.txt; } > .envs/lock/$$name.new && \
 	  mv .envs/lock/$$name.new requirements/$$name.txt || exit 1; \
 	done

@@ -19,6 +19,7 @@ from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
 from gateway.front.hosting import Hosting
 from gateway.front.http import HttpServer
+from gateway.front.http_sse import HttpSse
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.service import Service
@@ -98,7 +99,8 @@ class Gateway:
             metrics,
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
-        self._mcp = HttpServer(Mcp(lambda: self.service).handle, bounds, max_head_bytes)
+        self._http_sse = HttpSse(lambda: self.service)
+        self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse).handle, bounds, max_head_bytes)
         status = Status(lambda: self.service.settings, self._health, self._rendered)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
@@ -196,6 +198,7 @@ class Gateway:
         await self._status.shutdown(_CUT_S)
         if self._sweeping is not None:
             self._sweeping.cancel()
+        await self._http_sse.close()
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.upstreams.close()

@@ -27,6 +27,7 @@ from policies.mcp import (
 from policies.settings_routes import Route
 
 _ALLOW = (("Allow", "POST, GET, DELETE"),)
+_ALLOW_HTTP_SSE = (("Allow", "GET, POST"),)
 _ALLOW_MODERN = (("Allow", "POST"),)
 
 NO_ENDPOINT = Rejection(INVALID_REQUEST, "no MCP endpoint at this path", http=404)
@@ -42,12 +43,14 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An admitted request head: its route, what the caller can read, and the client whose key came with it, if any."""
+    """An admitted request head: its route, what the caller can read, and the client whose key came with it, if any.
+    `http_sse`: it came at the route's path for that transport."""
 
     route: Route
     accept: Acceptance
     version: str | None
     client: str | None = None
+    http_sse: bool = False
 
 
 def admit_head(
@@ -61,6 +64,8 @@ def admit_head(
     route = routing.find_route(routes, caller.host, path)
     if route is None:
         return NO_ENDPOINT
+    if routing.is_http_sse(route, path):
+        return _admit_http_sse(method, headers, route)
     version = headers.get(HEADER_VERSION)
     if method not in ("POST", "GET", "DELETE"):
         return Rejection(INVALID_REQUEST, f"{method} is not served here", http=405, headers=_ALLOW)
@@ -77,6 +82,19 @@ def admit_head(
     if method == "POST" and not accept.json and not accept.sse:
         return Rejection(INVALID_REQUEST, "Accept must list application/json and text/event-stream", http=406)
     return Head(route, accept, version)
+
+
+def _admit_http_sse(method: str, headers: Headers, route: Route) -> Head | Rejection:
+    """The same rung at the path of HTTP+SSE (2024-11-05 transports): GET opens a stream, on which POSTs are
+    answered, so that it matters not what they accept."""
+    if method not in ("POST", "GET"):
+        return Rejection(INVALID_REQUEST, f"{method} is not served here", http=405, headers=_ALLOW_HTTP_SSE)
+    accept = acceptance(headers.getall("Accept", ()))
+    if method == "GET" and not accept.sse:
+        return Rejection(INVALID_REQUEST, "Accept must list text/event-stream", http=406)
+    if method == "POST" and not _is_json(headers.get("Content-Type")):
+        return Rejection(INVALID_REQUEST, "Content-Type must be application/json in UTF-8", http=415)
+    return Head(route, accept, None, http_sse=True)
 
 
 def acceptance(values: Sequence[str]) -> Acceptance:

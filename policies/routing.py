@@ -19,7 +19,7 @@ _WILDCARD: Final = "*."
 
 
 def find_route(routes: Iterable[Route], host: str, path: str) -> Route | None:
-    """The route of a request by its `Host` header and its path without the query.
+    """The route of a request by its `Host` header and its path without the query, which may be that of HTTP+SSE.
 
     A path with a final slash and without are the same endpoint, unless each has a route of its own. Where several
     routes have the path, the one that names the host wins, then the longest `*.` pattern, then one without a host.
@@ -28,15 +28,19 @@ def find_route(routes: Iterable[Route], host: str, path: str) -> Route | None:
     bare = _bare(path)
     best: tuple[tuple[int, bool], Route] | None = None
     for route in routes:
-        if _bare(route.path) != bare:
-            continue
-        closeness = _closeness(route.host, name)
+        paths = [one for one in (route.path, route.http_sse) if one is not None and _bare(one) == bare]
+        closeness = _closeness(route.host, name) if paths else None
         if closeness is None:
             continue
-        rank = (closeness, route.path == path)
+        rank = (closeness, path in paths)
         if best is None or rank > best[0]:
             best = (rank, route)
     return best[1] if best is not None else None
+
+
+def is_http_sse(route: Route, path: str) -> bool:
+    """Whether `path`, at which this route was found, is that of HTTP+SSE."""
+    return route.http_sse is not None and _bare(route.http_sse) == _bare(path) and route.path != path
 
 
 def host_name(authority: str) -> str:

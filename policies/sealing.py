@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from policies import wellformed
 
-Purpose = Literal["session", "state", "upstream-state", "cursor", "task", "mail"]
+Purpose = Literal["session", "state", "upstream-state", "cursor", "task", "mail", "http-sse"]
 
 NONCE_BYTES: Final = 28
 """Fresh random bytes for each token: a salt of 16 and a GCM nonce of 12."""

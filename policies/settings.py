@@ -133,6 +133,13 @@ class Upstream(_Model):
     max_children: int = Field(default=32, ge=1, le=1000)
     """How many processes `scope: session` may run at a time; more sessions are refused with 503. Clients of 2026-07-28
     share sessions of the gateway's own, which count as well. From 1 to 1000; a Node.js server takes some 50 MB."""
+    transport: Literal["auto", "streamable_http", "http_sse"] = "auto"
+    """How its sessions are carried: by Streamable HTTP, or by HTTP+SSE, the transport of 2024-11-05, with one stream a
+    session, which lives in this gateway process only. `auto` finds out: HTTP+SSE is what opens a stream where an
+    `initialize` was refused. What speaks 2026-07-28 is not asked for it."""
+    max_streams: int = Field(default=256, ge=1, le=100_000)
+    """How many sessions, with a stream each, may be open at a time over HTTP+SSE; more are refused with 503. Those that
+    clients of 2026-07-28 share count as well. From 1 to 100000; each needs a file descriptor."""
     era: Literal["auto", "modern", "legacy"] = "auto"
     """The era it is spoken to in: `auto` finds out by a probe, `modern` is 2026-07-28 and later (no sessions), `legacy`
     is 2025-11-25 and earlier (sessions). Forcing one saves the probe, and hides the other from the gateway."""
@@ -200,6 +207,12 @@ class Upstream(_Model):
             )
         if self.heal and self.era == "modern":
             problems.append((("heal",), "does nothing for era: modern, without sessions; remove it"))
+        if self.transport == "http_sse" and self.era == "modern":
+            problems.append(
+                (("transport",), "is one of sessions, which era: modern does not have; remove one of the two")
+            )
+        if self.transport == "http_sse" and self.verifies_headers:
+            problems.append((("verifies_headers",), "does nothing for transport: http_sse; remove it"))
         if self.tls != UpstreamTls() and not any(url.startswith("https:") for url in self.addresses):
             problems.append((("tls",), "does nothing for an http url; write https, or remove it"))
         _raise(problems)
@@ -213,8 +226,8 @@ class Upstream(_Model):
         elif not given:
             yield ("url",), "is missing; add it, or command: the program to run"
         elif self.command:
-            for name in ("headers", "forward_headers", "verifies_headers"):
-                if getattr(self, name):
+            for name in ("headers", "forward_headers", "verifies_headers", "transport", "max_streams"):
+                if name in self.model_fields_set and getattr(self, name):
                     yield (name,), "does nothing for a command, which gets no HTTP; remove it"
         else:
             for name in ("args", "env", "cwd", "scope", "max_children"):
@@ -291,6 +304,9 @@ class Streams(_Model):
     resume_ttl_s: float = Field(default=300.0, ge=0, le=86_400, allow_inf_nan=False)
     """How long, in seconds, a legacy client can resume a dropped stream (`Last-Event-ID`) and fetch the answer it
     missed. From 0 (not at all) to 86400."""
+    max_http_sse: int = Field(default=256, ge=1, le=100_000)
+    """How many streams of HTTP+SSE (`http_sse` of a route) one caller may have open at a time in this process; one more
+    is refused with 429. Callers that nothing tells apart count as one. From 1 to 100000; each takes a connection."""
     ask_ttl_s: float = Field(default=900.0, ge=1, le=86_400, allow_inf_nan=False)
     """How long, in seconds, a call waits for a client that was asked for something (a form, say) and must come back
     with the answer; then it is cancelled. From 1 to 86400."""
@@ -405,9 +421,10 @@ class Settings(_Model):
             for place, name in route.references():
                 if upstreams is not None and name not in upstreams:
                     problems.append(((index, *place), f'unknown upstream "{name}"; {hint(name, list(upstreams))}'))
-            first = taken.setdefault((route.host, route.path), index)
-            if first != index:
-                problems.append(((index, "path"), f"is served by routes[{first}] already; change path or host"))
+            for member, path in (("path", route.path), ("http_sse", route.http_sse)):
+                first = index if path is None else taken.setdefault((route.host, path), index)
+                if first != index:
+                    problems.append(((index, member), f"is served by routes[{first}] already; change {member} or host"))
         _raise(problems)
         return routes
 

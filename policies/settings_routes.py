@@ -94,12 +94,18 @@ class Route(_Model):
     upstream that made it: where they lead to several, its id is sealed, and names that upstream to every replica."""
     default: str | None = None
     """The upstream for requests that no rule takes; those that carry no name (lists, `initialize`) go here too."""
+    http_sse: Annotated[str, AfterValidator(wellformed.path)] | None = None
+    """A second path, for example `/sse`, at which clients are served that know only HTTP+SSE, the transport of
+    2024-11-05. A GET opens their stream, which lives in the gateway process that it came to; what they POST may come to
+    any. Not served if absent."""
     anonymous: bool = False
     """Whether callers without a key are served too. Matters where there are `clients`: then every other route wants the
     key of a client that lists it."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
+        if self.http_sse is not None and self.http_sse.removesuffix("/") == self.path.removesuffix("/"):
+            raise ValueError("has path and http_sse alike; give http_sse another path, for example /sse")
         if self.upstream is not None and (self.rules or self.default is not None):
             raise ValueError("has both upstream and rules or default; keep upstream alone, or rules with a default")
         if self.upstream is None and self.default is None:

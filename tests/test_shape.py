@@ -20,7 +20,7 @@ FLOORS = {
             "task_ids",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
-            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded",
+            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded http_sse",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -31,10 +31,12 @@ FLOORS = {
             3: "upstreams/base upstreams/patience upstreams/underway "
             "upstreams/reading upstreams/endpoints upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
-            "upstreams/stdio upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
+            "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
+            "upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
             "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
-            "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting "
+            "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting front/talk "
+            "front/http_sse "
             "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
@@ -53,7 +55,7 @@ CATCH_ALL: dict[str, str] = {
     "gateway/exchange.py": "the root of an exchange's task",
     "gateway/stores/mail.py": "the root of the task that answers another replica: it gets an answer and the log an id",
     "gateway/reload.py": "the root of the watching task: whatever goes wrong in one reload, the next is tried",
-    "gateway/front/stdio.py": "the root of a request's task: whatever goes wrong, the host gets an answer",
+    "gateway/front/talk.py": "the root of a request's task: whatever goes wrong, the client gets an answer",
 }
 
 

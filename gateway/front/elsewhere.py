@@ -1,5 +1,5 @@
 """What runs at another replica, for a client that came to this one: retries of calls that wait there, streams that are
-resumed, sessions of a command whose process is there.
+resumed, sessions of an upstream whose process or stream is there.
 
 The other replica (`gateway/front/hosting.py`) does what it would do for a client of its own, and its messages are
 written here as they come.
@@ -7,16 +7,17 @@ written here as they come.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.front.service import Service
+from gateway.front.service import Caller, Service
 from gateway.stores.feeds import Feed
+from gateway.stores.mail import ReplicaGone
 from policies import jsonrpc, session
 from policies.admission import Head
 from policies.delivery import Addressee, Message
-from policies.errors import Rejection
+from policies.errors import Rejection, SessionGone
 from policies.exchange import FrontSession, Reply
 from policies.mcp import Json
 from policies.settings_routes import Route
@@ -93,19 +94,34 @@ async def resume(service: Service, replica: str, owner: FrontSession, exchange_i
     return await _opened(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
 
 
-async def serve(
-    service: Service, replica: str, route: Route, owner: FrontSession, request: jsonrpc.Request | None
-) -> Feed:
-    """A request, or the standalone stream (None), in a session whose upstream is a process of `replica`'s."""
-    message = None if request is None else [request.id, request.method, request.params]
-    body = jsonrpc.dumps([session.route_key(route), session.pack(owner), message])
-    return await _opened(service, replica, "serve", body)
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A session whose upstream only `replica` can reach. `is_common`: what it runs on there, another can offer too."""
 
+    service: Service
+    replica: str
+    route: Route
+    owner: FrontSession
+    caller: Caller
+    is_common: bool
 
-async def take(service: Service, replica: str, route: Route, owner: FrontSession, method: str, params: Json) -> None:
-    """A notification in such a session."""
-    body = jsonrpc.dumps([session.route_key(route), session.pack(owner), method, params])
-    await service.state.mail.tell(replica, "take", body)
+    async def serve(self, request: jsonrpc.Request | None) -> Feed:
+        """A request, or the standalone stream (None). Raises `SessionGone` where the replica has ended."""
+        message = None if request is None else [request.id, request.method, request.params]
+        try:
+            return await _opened(self.service, self.replica, "serve", self._body(message))
+        except ReplicaGone as gone:
+            if self.is_common:
+                raise
+            raise SessionGone from gone
+
+    async def take(self, method: str, params: Json) -> None:
+        """A notification."""
+        await self.service.state.mail.tell(self.replica, "take", self._body([method, params]))
+
+    def _body(self, message: list[Any] | None) -> bytes:
+        sender = self.service.relayed(self.route, self.caller).pack().hex()
+        return jsonrpc.dumps([session.route_key(self.route), session.pack(self.owner), sender, message])
 
 
 async def reply(service: Service, replica: str, owner: FrontSession, exchange_id: str, answer: Reply) -> None:

@@ -5,9 +5,6 @@ Who may do what was found out there, where the client is; here, everything is lo
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
-
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
@@ -15,7 +12,7 @@ from gateway.front.drive import said
 from gateway.front.elsewhere import Followed, pack
 from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
-from gateway.front.service import TOPIC_ENDED, Caller, Service
+from gateway.front.service import NOBODY, TOPIC_ENDED, Caller, Relayed, Service
 from gateway.front.subscribing import refilter
 from gateway.stores.changes import STREAM
 from gateway.stores.feeds import Feed
@@ -31,19 +28,11 @@ from policies.settings_routes import Route
 _BOTH = Acceptance(json=True, sse=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Forwarded:
-    """A client at another replica; no header of its own reaches a command."""
-
-    headers: CIMultiDictProxy[str] = field(default_factory=lambda: CIMultiDictProxy(CIMultiDict()))
-
-
 class Hosting:
     """Answers the other replicas. `current` gives the configuration in service."""
 
     def __init__(self, current: Callable[[], Service]) -> None:
         self._current = current
-        self._caller: Caller = _Forwarded()
         self._tasks: set[asyncio.Task[None]] = set()
         mail = current().state.mail
         mail.answer("retry", self._retry)
@@ -62,14 +51,14 @@ class Hosting:
     async def _retry(self, body: bytes) -> bytes:
         key, principal, ident, method, params = jsonrpc.loads(body)
         service, request = self._current(), jsonrpc.Request(ident, method, params)
-        found = modern.retried(service, self._route(service, key), principal, request)
+        found = modern.retried(service, route_of(service, key), principal, request)
         return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
 
     async def _task(self, body: bytes) -> bytes:
         key, client, ident, method, params = jsonrpc.loads(body)
         service, request = self._current(), jsonrpc.Request(ident, method, params)
-        head = Head(self._route(service, key), _BOTH, LATEST_MODERN, client)
-        found = await modern.start(service, self._caller, head, request, headless=True)
+        head = Head(route_of(service, key), _BOTH, LATEST_MODERN, client)
+        found = await modern.start(service, NOBODY, head, request, headless=True)
         if isinstance(found, Followed):
             raise GatewayFault("the process that has this task is at neither of two replicas", http=502)
         return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
@@ -83,13 +72,13 @@ class Hosting:
         return self._offer(_written(service, exchange, service.exchanges.addressee(exchange), after))
 
     async def _serve(self, body: bytes) -> bytes:
-        key, packed, message = jsonrpc.loads(body)
-        service, head, owner = self._session(key, packed)
+        key, packed, sender, message = jsonrpc.loads(body)
+        service, head, owner, caller = self._session(key, packed, sender)
         if message is None:
-            return self._offer(_written(service, *await legacy.standalone(service, self._caller, head, owner), 0))
-        started = await legacy.start(service, self._caller, head, owner, jsonrpc.Request(*message))
+            return self._offer(_written(service, *await legacy.standalone(service, caller, head, owner), 0))
+        started = await legacy.start(service, caller, head, owner, jsonrpc.Request(*message))
         if isinstance(started, Feed):
-            raise GatewayFault("the process of this session is at neither of two replicas", http=502)
+            raise GatewayFault("what this session runs on is at neither of two replicas", http=502)
         return self._offer(_at_hand(started) if isinstance(started, Message) else _written(service, *started, 0))
 
     async def _refilter(self, body: bytes) -> bytes:
@@ -117,13 +106,15 @@ class Hosting:
         return self._offer(upstream.modern.listening.feed(call, service.drain.beginning()))
 
     def _take(self, body: bytes) -> None:
-        key, packed, method, params = jsonrpc.loads(body)
-        service, head, owner = self._session(key, packed)
-        self._spawn(self._taken(service, head, owner, jsonrpc.Notification(method, params)))
+        key, packed, sender, (method, params) = jsonrpc.loads(body)
+        service, head, owner, caller = self._session(key, packed, sender)
+        self._spawn(self._taken(service, caller, head, owner, jsonrpc.Notification(method, params)))
 
-    async def _taken(self, service: Service, head: Head, owner: FrontSession, told: jsonrpc.Notification) -> None:
+    async def _taken(
+        self, service: Service, caller: Caller, head: Head, owner: FrontSession, told: jsonrpc.Notification
+    ) -> None:
         try:
-            await legacy.take(service, self._caller, head, owner, told)
+            await legacy.take(service, caller, head, owner, told)
         except Fault:
             return  # a notification has no answer
 
@@ -141,16 +132,11 @@ class Hosting:
         if upstream is not None:
             self._spawn(upstream.legacy.sessions.delete(UpstreamSession(session_id, version), ()))
 
-    def _session(self, key: str, packed: str) -> tuple[Service, Head, FrontSession]:
+    def _session(self, key: str, packed: str, sender: str) -> tuple[Service, Head, FrontSession, Caller]:
         service = self._current()
-        route, owner = self._route(service, key), session.unpack(packed, key)
-        return service, Head(route, _BOTH, owner.version, identity.client_of(owner.principal)), owner
-
-    def _route(self, service: Service, key: str) -> Route:
-        found = [route for route in service.settings.routes if session.route_key(route) == key]
-        if not found:
-            raise GatewayFault("the replicas of the gateway have different routes", http=502)
-        return found[0]
+        route, owner = route_of(service, key), session.unpack(packed, key)
+        head = Head(route, _BOTH, owner.version, identity.client_of(owner.principal))
+        return service, head, owner, Relayed.unpack(bytes.fromhex(sender))
 
     def _offer(self, items: AsyncGenerator[bytes, None]) -> bytes:
         return self._current().state.feeds.offer(items)
@@ -185,3 +171,11 @@ async def _written(service: Service, exchange: Exchange, to: Addressee, after: i
                 yield pack(message, event_id)
     finally:
         service.exchanges.unwatch(exchange, abandon=to.id is None)
+
+
+def route_of(service: Service, key: str) -> Route:
+    """The route with this key (`policies/session.py`). Raises `GatewayFault`."""
+    found = [route for route in service.settings.routes if session.route_key(route) == key]
+    if not found:
+        raise GatewayFault("the replicas of the gateway have different routes", http=502)
+    return found[0]

@@ -15,6 +15,7 @@ from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
 from gateway.front.batch import Far, Started, drive_batch
 from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
+from gateway.front.elsewhere import Pinned
 from gateway.front.resuming import resumed
 from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
@@ -52,6 +53,9 @@ from policies.translation.discover import Description, client_capabilities, init
 
 DESCRIBE_S = 10.0
 """How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
+
+GONE = 404
+"""The status of an error that says: the session is gone, start anew."""
 
 _OWN_META = frozenset({META_VERSION, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID, META_SERVER_INFO})
 _BATCHES = "2025-03-26"
@@ -109,9 +113,9 @@ async def take(
     try:
         connector = await upstream.connector("legacy", call.forwarded)
         if isinstance(connector, LegacyConnector):
-            replica = await _replica_of(service, upstream, owner)
-            if replica is not None:
-                return await elsewhere.take(service, replica, head.route, owner, message.method, message.params)
+            pinned = await _pinned(service, request, head, upstream, owner)
+            if pinned is not None:
+                return await pinned.take(message.method, message.params)
             call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
             await connector.notify(call, owner)
     except SessionGone:
@@ -132,19 +136,20 @@ async def _answered(service: Service, owner: FrontSession, message: jsonrpc.Resp
     return service.exchanges.reply(owner.id, exchange_id, answer)
 
 
-async def _replica_of(service: Service, upstream: Upstream, owner: FrontSession) -> str | None:
-    """The other replica that has the process of this session's upstream, where that is a command. A process of its own
-    has ended with its replica; of common ones each replica has an equal, and one takes the session over."""
-    if upstream.http is not None:
-        return None
+async def _pinned(
+    service: Service, caller: Caller, head: Head, upstream: Upstream, owner: FrontSession
+) -> Pinned | None:
+    """The session, where it is only to be reached through another replica, which has what it runs on: a process of a
+    command, or a stream. A stream, or a process of its own, has ended with its replica; of common processes each
+    replica has an equal, and one takes the session over."""
     mail, sessions = service.state.mail, upstream.legacy.sessions
-    session = await sessions.find(owner)
-    replica = mail.elsewhere(session.id or "") if session is not None else None
-    if replica is None or await mail.lives(replica):
-        return replica
-    if upstream.settings.scope == "session":
-        return None
-    return mail.elsewhere((await sessions.renewed(owner, session, (), {})).id or "")
+    found = await sessions.find(owner)
+    replica = mail.elsewhere(upstream.session_transport.holder(found.id or "")) if found is not None else None
+    is_common = upstream.http is None and upstream.settings.scope == "shared"
+    if replica is not None and not await mail.lives(replica):
+        renewed = await sessions.renewed(owner, found, (), {}) if is_common else None
+        replica = mail.elsewhere(renewed.id or "") if renewed is not None else None
+    return Pinned(service, replica, head.route, owner, caller, is_common) if replica is not None else None
 
 
 async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
@@ -156,9 +161,9 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     rest = None if last is None else await resumed(service, request, owner, last)
     if rest is not None:
         return rest
-    replica = await _replica_of(service, service.upstream_for(head.route, LISTEN, None), owner)
-    if replica is not None:
-        return await drive_feed(service, request, await elsewhere.serve(service, replica, head.route, owner, None))
+    pinned = await _pinned(service, request, head, service.upstream_for(head.route, LISTEN, None), owner)
+    if pinned is not None:
+        return await drive_feed(service, request, await pinned.serve(None))
     exchange, to = await standalone(service, request, head, owner)
     return await drive_standalone(service, request, exchange, to)
 
@@ -203,11 +208,11 @@ async def end_everywhere(service: Service, request: Caller, head: Head, owner: F
     await service.end_session(owner)
     for name in {name for _, name in head.route.references()}:
         upstream = service.upstreams[name]
-        replica = await _replica_of(service, upstream, owner)
-        if replica is None:
+        pinned = await _pinned(service, request, head, upstream, owner)
+        if pinned is None:
             await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
         elif (there := await upstream.legacy.sessions.find(owner)) is not None:
-            await service.state.mail.tell(replica, "delete", jsonrpc.dumps([name, there.id, there.version]))
+            await service.state.mail.tell(pinned.replica, "delete", jsonrpc.dumps([name, there.id, there.version]))
 
 
 async def _initialize(
@@ -303,8 +308,8 @@ async def start(
             return await subscribe(service, upstream, call, message)
         level = (await service.state.changes.of(owner.id)).get(LEVEL)
         call = replace(call, log_level=level.decode() if level is not None else None)
-    elif (replica := await _replica_of(service, upstream, owner)) is not None:
-        return await elsewhere.serve(service, replica, head.route, owner, message)
+    elif (pinned := await _pinned(service, request, head, upstream, owner)) is not None:
+        return await pinned.serve(message)
     tasks = None
     if connector.dialect.era == "legacy" and (known := service.task_ids(head, upstream, request, "legacy")) is not None:
         found = known.of(message)

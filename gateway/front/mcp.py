@@ -12,13 +12,14 @@ from aiohttp import web
 
 from gateway.drain import REFUSED
 from gateway.front import body, legacy, modern, operation, reply
+from gateway.front.http_sse import HttpSse
 from gateway.front.service import CALLER, Service
 from gateway.logs import fields
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
-from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, MAY_ASK, Era
+from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
 from policies.metrics import CANCELLED_CALL, method_label
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,9 @@ Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 class Mcp:
     """`current` gives the configuration in service; a request sees the one that it began with to its end."""
 
-    def __init__(self, current: Callable[[], Service]) -> None:
+    def __init__(self, current: Callable[[], Service], http_sse: HttpSse) -> None:
         self._current = current
+        self._http_sse = http_sse
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
@@ -83,6 +85,9 @@ class Mcp:
         if isinstance(head, Rejection):
             return reply.rejected(head)
         noted.client = head.client or ""
+        if head.http_sse and request.method == "GET":
+            noted.stay(service.metrics)
+            return await self._http_sse.stream(service, request, head)
         if request.method == "GET":
             if late and HEADER_LAST_EVENT not in request.headers:
                 return reply.rejected(REFUSED)
@@ -104,6 +109,8 @@ class Mcp:
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
+        if head.http_sse:
+            return await self._post_http_sse(service, request, head, raw)
         unread = None if late else await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
@@ -118,6 +125,18 @@ class Mcp:
         if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
         return await legacy.serve(service, request, head, message)
+
+    async def _post_http_sse(
+        self, service: Service, request: web.BaseRequest, head: Head, raw: bytes
+    ) -> web.StreamResponse:
+        message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
+        if isinstance(message, list):
+            message = Rejection(INVALID_REQUEST, "HTTP+SSE has no batches: one message a POST")
+        if isinstance(message, Rejection):
+            return reply.rejected(message, jsonrpc.readable_id(raw))
+        noted = operation.of(request)
+        noted.era, noted.method = "legacy", "" if isinstance(message, jsonrpc.Response) else message.method
+        return await self._http_sse.post(service, request, head, raw, message)
 
     def _era(self, request: web.BaseRequest, message: Body) -> Era:
         """The era of this request. A response or a batch has no method: both belong to legacy sessions."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+import msgspec
 from aiohttp import HttpVersion10, HttpVersion11, web
-from multidict import CIMultiDictProxy
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.drain import Drain
 from gateway.exchange import Exchange, Exchanges
@@ -53,10 +54,37 @@ class Locks:
 
 
 class Caller(Protocol):
-    """Who sends a message, whatever it came by: an HTTP request, or a host at the other end of a pipe."""
+    """Who sends a message, whatever it came by: an HTTP request, a host at the other end of a pipe, another replica."""
 
     @property
     def headers(self) -> CIMultiDictProxy[str]: ...
+
+
+class _Packed(msgspec.Struct, array_like=True):
+    headers: list[tuple[str, str]]
+    came: tuple[list[str], str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """A client whose request came before, or to another replica: what of its headers goes upstream, and how it came."""
+
+    headers: CIMultiDictProxy[str]
+    came: forwarded.Caller | None
+
+    def pack(self) -> bytes:
+        came = None if self.came is None else (list(self.came.chain), self.came.host, self.came.proto)
+        return msgspec.msgpack.encode(_Packed([(str(name), value) for name, value in self.headers.items()], came))
+
+    @staticmethod
+    def unpack(raw: bytes) -> "Relayed":
+        said = msgspec.msgpack.decode(raw, type=_Packed)
+        came = None if said.came is None else forwarded.Caller(tuple(said.came[0]), *said.came[1:])
+        return Relayed(CIMultiDictProxy(CIMultiDict(said.headers)), came)
+
+
+NOBODY = Relayed(CIMultiDictProxy(CIMultiDict()), None)
+"""A caller of whom nothing goes upstream: no header reaches a command."""
 
 
 @dataclass(slots=True)
@@ -122,12 +150,21 @@ class Service:
             for n in upstream.settings.forward_headers
             if n in headers and n.lower() not in private and self._goes(n, headers)
         ]
-        came = request[CALLER] if isinstance(request, web.BaseRequest) else None
+        came = _came(request)
         if came is not None:
             sent += came.headers()
             if upstream.settings.preserve_host:
                 sent.append(("Host", came.host))
         return tuple(sent)
+
+    def relayed(self, route: Route, request: Caller) -> Relayed:
+        """What must be known of a caller to speak for it at the upstreams of this route after its request is over, or
+        at another replica. No key of ours is in it."""
+        names = {n.lower(): n for _, name in route.references() for n in self._forwarding(name)}
+        headers, private = request.headers, edge.connection_options(request.headers)
+        sent = [(n, headers[n]) for n in names.values() if n in headers and self._goes(n, headers)]
+        kept = [pair for pair in sent if pair[0].lower() not in private]
+        return Relayed(CIMultiDictProxy(CIMultiDict(kept)), _came(request))
 
     def identify(self, head: Head, headers: Headers) -> Head | Rejection:
         """Rung 5, identity: the head with the client whose key this is, before anything about sessions is looked at."""
@@ -201,3 +238,14 @@ class Service:
     def exchange(self, call: Call) -> Exchange:
         """A new exchange, whose id says at which replica it runs."""
         return Exchange(call, self.state.mail.new_id())
+
+
+def _came(request: Caller) -> forwarded.Caller | None:
+    """How a request came in, where it came in by HTTP."""
+    match request:
+        case web.BaseRequest():
+            return request[CALLER]
+        case Relayed():
+            return request.came
+        case _:
+            return None

@@ -1,17 +1,18 @@
-"""One child's pipes as many conversations: whose each line is, by its id, its token, its subscription.
+"""One channel to a server, a child's pipes or an HTTP+SSE stream, as many conversations: whose each line is, by its id,
+its token, its subscription.
 
 Specification: 2026-07-28 basic/transports/stdio (Receiving Messages), basic/patterns/subscriptions; 2025-11-25
-basic/transports (stdio). A line that names no request belongs to the one call that it can belong to, or to whoever
-reads for its session, and never to another client: what could be either's is dropped. Processes are started elsewhere.
+basic/transports (stdio); 2024-11-05 basic/transports. A line that names no request belongs to the one call that it can
+belong to, or to whoever reads for its session, and never to another client: what could be either's is dropped.
+Processes and streams are started elsewhere.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from gateway.upstreams.child import Child
 from policies import jsonrpc
 from policies.errors import UpstreamFault
 from policies.mcp import (
@@ -35,6 +36,29 @@ log = logging.getLogger(__name__)
 BACKLOG = 64
 """Messages kept for a session whose stream nobody reads yet: servers ask for roots and announce lists right after
 `initialized`, before their client has opened it."""
+
+
+class Line(Protocol):
+    """What carries a channel. `why`: what became of it, in words fit for a client. `is_closing`: it is being ended on
+    purpose. `started_s` is of the monotonic clock."""
+
+    name: str
+    ended: bool
+    why: str
+    is_closing: bool
+    started_s: float
+
+    def attend(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Starts to read. To be called once."""
+
+    async def write(self, line: bytes) -> None:
+        """Writes one message. Raises `UpstreamFault`."""
+
+    def write_now(self, line: bytes) -> None:
+        """Writes one short message without waiting, if it still can."""
+
+    async def close(self) -> None:
+        """Ends it, and waits until it is gone."""
 
 
 class Mailbox:
@@ -89,7 +113,7 @@ class Channel:
     whether the reader of a room may see a notification that names no request."""
 
     def __init__(
-        self, child: Child, *, is_shared: bool, hears: Callable[[object, str, Json], bool] = lambda *_: True
+        self, child: Line, *, is_shared: bool, hears: Callable[[object, str, Json], bool] = lambda *_: True
     ) -> None:
         self.child = child
         self.on_end: Callable[[], None] = lambda: None
@@ -125,10 +149,15 @@ class Channel:
     def attend(self) -> None:
         self.child.attend(self._on_line, self._on_end)
 
-    async def send(self, message: Json, raw: bytes, room: object = None) -> Mailbox:
-        """Writes a request; its mailbox, to be given back with `leave`."""
+    def expect(self, message: Json, room: object = None) -> Mailbox:
+        """The mailbox of a request that is about to be written, to be given back with `leave`."""
         mailbox = Mailbox(message, room)
         self._pending[mailbox.id] = mailbox
+        return mailbox
+
+    async def send(self, message: Json, raw: bytes, room: object = None) -> Mailbox:
+        """Writes a request; its mailbox, to be given back with `leave`."""
+        mailbox = self.expect(message, room)
         written = False
         try:
             await self.child.write(raw)

@@ -20,11 +20,13 @@ from gateway.metrics import Metrics
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import Connector, Ids
+from gateway.upstreams.http_sse import EitherTransport, HttpSse
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
 from gateway.upstreams.patience import within
 from gateway.upstreams.probe import Credentials, discover, speaks_legacy
 from gateway.upstreams.stdio import StdioTransport
+from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import Wire, unauthorized
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
@@ -72,8 +74,9 @@ class Upstream:
             None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, self._metrics)
         )
         self.wire = self.http or StdioTransport(name, self.settings, settings.limits, ids)
+        self.session_transport = self.wire if self.http is None else _for_sessions(self.http, ids)
         self.modern = ModernConnector(self.wire, ids, state)
-        self.legacy = LegacyConnector(self.wire, state, ids, settings.sessions.ttl_s)
+        self.legacy = LegacyConnector(self.session_transport, state, ids, settings.sessions.ttl_s)
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
         self._ids = ids
@@ -125,7 +128,7 @@ class Upstream:
         try:
             return await run(await self.connector(front, credentials))
         except UpstreamFault as fault:
-            if not fault.contradiction or self.settings.era != "auto":
+            if not fault.contradiction or self.settings.era != "auto" or self.settings.transport == "http_sse":
                 raise
             await self.forget_era()
             if not again:
@@ -169,6 +172,7 @@ class Upstream:
     async def retire(self) -> None:
         """Closes once nothing is under way: requests that began with it end with it."""
         self.legacy.sessions.retire()
+        await self.session_transport.retire()
         await self.wire.retire()
         await self.close()
 
@@ -182,9 +186,12 @@ class Upstream:
                 await self.legacy.close()
         except TimeoutError:
             log.info("upstream %s has not taken the end of its sessions", self.name)
+        await self.session_transport.close()
         await self.wire.close()
 
     async def _eras(self, front: Era, credentials: Credentials = ()) -> Eras:
+        if self.settings.transport == "http_sse":
+            return Eras(False, True)
         if self.settings.era != "auto":
             return Eras(self.settings.era == "modern", self.settings.era == "legacy")
         known = await self._known()
@@ -273,6 +280,17 @@ class Upstream:
             log.info("upstream %s does not describe itself: %s", self.name, fault.message)
         finally:
             self._describing = None
+
+
+def _for_sessions(wire: Wire, ids: Ids) -> Transport:
+    """What sessions of an upstream over HTTP are spoken through."""
+    match wire.settings.transport:
+        case "http_sse":
+            return HttpSse(wire, ids)
+        case "streamable_http":
+            return wire
+        case _:
+            return EitherTransport(wire, ids)
 
 
 def _concerning(name: str, settings: Settings) -> tuple[object, ...]:

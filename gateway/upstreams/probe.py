@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.http_sse import EitherTransport
 from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH, Wire
@@ -109,13 +110,19 @@ async def probe(url: str, *, headers: Mapping[str, str], timeout_s: float) -> Pr
             raise UpstreamFault("the server refuses these credentials; give it some with --header", http=401)
         if verdict.kind == "unavailable":
             raise UpstreamFault("the server is out of order: it answers server/discover with a 5xx status", http=503)
-        has_sessions, legacy = await speaks_legacy(wire, ids)
+        either = EitherTransport(wire, ids)
+        try:
+            has_sessions, legacy = await speaks_legacy(either, ids)
+        finally:
+            await either.close()
     modern = of_discover(verdict.discover, verdict.versions[0]) if verdict.discover is not None else None
-    return _report(verdict, modern, legacy, has_sessions)
+    return _report(
+        verdict, modern, legacy, ("with" if has_sessions else "without") + " a session", over_sse=either.is_sse
+    )
 
 
 def _report(
-    verdict: era.Verdict, modern: Description | None, legacy: Description | None, has_sessions: bool
+    verdict: era.Verdict, modern: Description | None, legacy: Description | None, how: str, *, over_sse: bool
 ) -> ProbeReport:
     eras: set[Era] = set()
     versions: list[str] = []
@@ -134,7 +141,7 @@ def _report(
         "legacy": "does not answer server/discover",
     }.get(verdict.kind, verdict.kind)
     if legacy is not None:
-        detail += ", answers initialize " + ("with a session" if has_sessions else "without a session")
+        detail += f", answers initialize {'over HTTP+SSE' if over_sse else how}"
     capabilities = said.capabilities if said is not None else {}
     extensions = capabilities.get("extensions")
     return ProbeReport(

@@ -1,4 +1,5 @@
-"""The sessions at a command, and what those of one common child do to it without knowing of each other.
+"""The sessions that live in this process: at a command, or at an upstream over HTTP+SSE. When each of them ends that
+nobody uses, and what those of one common child do to it without knowing of each other.
 
 Specification: 2025-11-25 server/resources (Subscriptions), server/utilities/logging. The child is told the union of
 what they subscribe to and the most verbose of their levels; each hears only what it asked for.
@@ -6,16 +7,23 @@ what they subscribe to and the most verbose of their levels; each hears only wha
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gateway.upstreams.channel import Channel
 from policies.mcp import LOG_LEVELS, LOG_MESSAGE, RESOURCE_UPDATED, Json
 
+IDLE_S = 1800.0
+"""How long a session's own channel is kept while nobody calls on it or reads its stream: its client is gone without a
+word."""
+
+YIELDS_AFTER_S = 60.0
+"""How long it must have been so before it makes room for another session where there may be no more."""
+
 
 @dataclass(eq=False, slots=True)
 class Room:
-    """One session at the upstream. `channel` is its own child; None where it is the common one."""
+    """One session at the upstream. `channel` is its own; None where it is that of the common child."""
 
     id: str
     channel: Channel | None = None
@@ -26,10 +34,12 @@ class Room:
 
 
 class Rooms:
-    """All sessions of one upstream, by their ids."""
+    """All sessions of one upstream, by their ids. `end` ends one of them; `is_used`: whether anybody uses it now."""
 
-    def __init__(self) -> None:
+    def __init__(self, end: Callable[[Room], None], is_used: Callable[[Room], bool]) -> None:
         self._by_id: dict[str, Room] = {}
+        self._end = end
+        self._is_used = is_used
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -49,7 +59,34 @@ class Rooms:
 
     def remove(self, room: Room) -> bool:
         """Whether it was there."""
+        if room.expiry is not None:
+            room.expiry.cancel()
         return self._by_id.pop(room.id, None) is not None
+
+    def used(self, room: Room) -> None:
+        """It ends after `IDLE_S` more without a call or a reader."""
+        room.used_s = time.monotonic()
+        if room.expiry is not None:
+            room.expiry.cancel()
+        if room in self:
+            room.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._expire, room)
+
+    def make_room(self, bound: int) -> bool:
+        """Whether one more may be opened where there may be `bound`: one that has been idle for long ends for it."""
+        if len(self) < bound:
+            return True
+        idle = [room for room in self if room.channel is not None and not room.channel.is_busy]
+        oldest = min(idle, key=lambda room: room.used_s, default=None)
+        if oldest is None or time.monotonic() - oldest.used_s < YIELDS_AFTER_S:
+            return False
+        self._end(oldest)
+        return True
+
+    def _expire(self, room: Room) -> None:
+        if self._is_used(room):
+            self.used(room)
+        else:
+            self._end(room)
 
     @property
     def level(self) -> str | None:

@@ -20,7 +20,7 @@ from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
 from gateway.upstreams.patience import USUAL, Patience, within
 from gateway.upstreams.rooms import Room, Rooms, hears
-from gateway.upstreams.stdio_reception import Bounds, StdioReception
+from gateway.upstreams.stdio_reception import Bounds, StdioReception, bounds_of
 from gateway.upstreams.underway import Underway
 from policies import jsonrpc
 from policies.errors import UpstreamFault
@@ -29,21 +29,13 @@ from policies.mcp import (
     HEADER_SESSION,
     LATEST_LEGACY,
     LISTEN,
-    MAY_ASK,
     Json,
 )
 from policies.restarts import Restarts
-from policies.routing import own_timeouts
 from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
 
 log = logging.getLogger(__name__)
-
-IDLE_S = 1800.0
-"""How long a session's child is kept while nobody calls it or reads its stream: its client is gone without a word."""
-
-YIELDS_AFTER_S = 60.0
-"""How long it must have been so before it makes room for another session where `max_children` is reached."""
 
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 INHERITED_WINDOWS = ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE")
@@ -71,7 +63,7 @@ class StdioTransport:
         self._why = ""
         self._main: Channel | None = None
         self._starting = asyncio.Lock()
-        self._rooms = Rooms()
+        self._rooms = Rooms(self._end_room, self._is_used)
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
         self._underway = Underway(name)
@@ -96,6 +88,9 @@ class StdioTransport:
 
     def next_endpoint(self, _tried: Collection[str] = (), /) -> str:
         return ""
+
+    def holder(self, session: str, /) -> str:
+        return session
 
     async def retire(self) -> None:
         """Ends the streams, and waits until nothing else is under way either."""
@@ -162,18 +157,7 @@ class StdioTransport:
                 kind: Literal["json", "sse"] = "sse" if "method" in (first or {}) else "json"
                 yield StdioReception(self.name, 200, mailbox, kind=kind)
             else:
-                yield StdioReception(self.name, 200, mailbox, bounds=self._bounds(message, patience))
-
-    def _bounds(self, message: Json, patience: Patience) -> Bounds:
-        """How long the answer may take: a call, a prompt or a resource as long as it likes, unless its tool's own
-        time-outs say otherwise."""
-        method, params = message["method"], message.get("params")
-        own = own_timeouts(self.settings, method, params.get("name") if isinstance(params, dict) else None)
-        if own is not None:
-            return Bounds(own.first_byte_s, own.idle_s, patience.waited)
-        is_long = method in MAY_ASK or method.startswith("tasks/")
-        bound_s = None if is_long else self.settings.timeouts.first_byte_s
-        return Bounds(bound_s, bound_s)
+                yield StdioReception(self.name, 200, mailbox, bounds=bounds_of(message, self.settings, patience))
 
     @asynccontextmanager
     async def _sent(self, channel: Channel, message: Json, raw: bytes, room: Room | None) -> AsyncIterator[Mailbox]:
@@ -184,7 +168,7 @@ class StdioTransport:
         finally:
             channel.leave(mailbox)
             if room is not None:
-                self._used(room)
+                self._rooms.used(room)
 
     async def _tell(self, message: Json, raw: bytes, room: Room | None) -> None:
         """A notification or a response. The common child asks nothing, and its sessions are no secret to be told it."""
@@ -203,7 +187,7 @@ class StdioTransport:
             yield StdioReception(self.name, 200, mailbox, kind="sse")
         finally:
             channel.stop_reading(room, mailbox)
-            self._used(room)
+            self._rooms.used(room)
 
     def _at_hand(self, message: Json, answer: Json, headers: Mapping[str, str] | None = None) -> StdioReception:
         mailbox = Mailbox()
@@ -218,7 +202,7 @@ class StdioTransport:
         room = self._rooms.get(session)
         if room is None and self._is_shared:
             room = self._rooms.add(Room(session))
-            self._used(room)
+            self._rooms.used(room)
         return room
 
     async def _initialize(self, message: Json) -> StdioReception:
@@ -238,7 +222,7 @@ class StdioTransport:
                 self._end(room.channel)
             return self._at_hand(message, answer)
         self._rooms.add(room)
-        self._used(room)
+        self._rooms.used(room)
         return self._at_hand(message, answer, {HEADER_SESSION: room.id})
 
     async def _ask(self, channel: Channel, message: Json) -> Json:
@@ -275,24 +259,11 @@ class StdioTransport:
     def _own(self, method: str, params: Json) -> Json:
         return {"jsonrpc": "2.0", "id": self._ids.next(), "method": method, "params": params}
 
-    def _used(self, room: Room) -> None:
-        """A session's own child ends after `IDLE_S` without a call or a reader."""
-        room.used_s = time.monotonic()
-        if room.expiry is not None:
-            room.expiry.cancel()
-        if room in self._rooms:
-            room.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._expire, room)
-
-    def _expire(self, room: Room) -> None:
+    def _is_used(self, room: Room) -> bool:
         channel = room.channel or self._main
-        if channel is not None and channel.is_used_by(room):
-            self._used(room)
-        else:
-            self._end_room(room)
+        return channel is not None and channel.is_used_by(room)
 
     def _end_room(self, room: Room) -> None:
-        if room.expiry is not None:
-            room.expiry.cancel()
         if not self._rooms.remove(room):
             return
         if room.channel is not None:
@@ -303,14 +274,9 @@ class StdioTransport:
 
     def _make_room(self) -> None:
         """Raises `UpstreamFault` where no more sessions' children may run."""
-        if len(self._rooms) < self.settings.max_children:
-            return
-        idle = [r for r in self._rooms if r.channel is not None and not r.channel.is_busy]
-        oldest = min(idle, key=lambda r: r.used_s, default=None)
-        if oldest is None or time.monotonic() - oldest.used_s < YIELDS_AFTER_S:
+        if not self._rooms.make_room(self.settings.max_children):
             why = f"upstream {self.name} has {len(self._rooms)} sessions with a process each (max_children); end one"
             raise UpstreamFault(why, http=503, executed=False)
-        self._end_room(oldest)
 
     # children
 

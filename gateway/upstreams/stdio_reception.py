@@ -1,6 +1,7 @@
-"""What a child answers to one message, in HTTP's form, and how long it may take.
+"""What comes on a channel in answer to one message, in HTTP's form, and how long it may take.
 
-Specification: 2026-07-28 basic/transports/stdio; 2025-11-25 basic/transports (stdio). Children are not known here.
+Specification: 2026-07-28 basic/transports/stdio; 2025-11-25 basic/transports (stdio); 2024-11-05 basic/transports. What
+carries the channel is not known here.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -8,10 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.upstreams.channel import Mailbox
-from gateway.upstreams.patience import unless_silent
+from gateway.upstreams.patience import Patience, unless_silent
 from gateway.upstreams.reading import Piece
 from policies.errors import UpstreamFault
-from policies.mcp import Json
+from policies.mcp import MAY_ASK, Json
+from policies.routing import own_timeouts
+from policies.settings import Upstream as UpstreamSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,20 @@ class Bounds:
     waited: Callable[[], float] | None = None
 
 
+def bounds_of(message: Json, settings: UpstreamSettings, patience: Patience) -> Bounds:
+    """How long the answer may take: a call, a prompt or a resource as long as it likes, unless its tool's own time-outs
+    say otherwise."""
+    method, params = message["method"], message.get("params")
+    own = own_timeouts(settings, method, params.get("name") if isinstance(params, dict) else None)
+    if own is not None:
+        return Bounds(own.first_byte_s, own.idle_s, patience.waited)
+    is_long = method in MAY_ASK or method.startswith("tasks/")
+    bound_s = None if is_long else settings.timeouts.first_byte_s
+    return Bounds(bound_s, bound_s)
+
+
 class StdioReception:
-    """What a child answers, in HTTP's form."""
+    """What the other end answers, in HTTP's form."""
 
     endpoint = cookie = ""
 

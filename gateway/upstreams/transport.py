@@ -1,4 +1,4 @@
-"""What a connector speaks through, whether there is HTTP under it or a child process's pipes.
+"""What a connector speaks through, whether there is Streamable HTTP under it, HTTP+SSE or a child process's pipes.
 
 The form is HTTP's, since both eras describe themselves in it: POST carries one message, GET reads what belongs to no
 request, DELETE ends a session. Specification: basic/transports of every revision. Which era is spoken is not known
@@ -74,6 +74,9 @@ class Transport(Protocol):
     ) -> AbstractAsyncContextManager[Reception]:
         """Sends one message; the block runs once the answer's head is there, and leaving it early calls the request
         off. Raises `UpstreamFault`."""
+
+    def holder(self, session: str, /) -> str:
+        """What of a session's id names the replica that alone can reach it (`Mail.elsewhere`); empty where each can."""
 
     async def retire(self) -> None:
         """Ends the long-lived streams with `UpstreamRetired`, and waits until nothing else is under way either."""

@@ -11,6 +11,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
+from copy import copy
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -148,6 +149,21 @@ class Wire:
                     response.close() if not response.content.at_eof() else response.release()
                 return
 
+    def at(self, reference: str, endpoint: str) -> "Wire | None":
+        """The same upstream at the address that one of its endpoints refers to, None where that is of another origin.
+        Retired with this one."""
+        found = self.endpoints.choose(endpoint)
+        url = same_origin(found.url, reference) if found is not None else None
+        if url is None:
+            return None
+        other = copy(self)
+        other.settings = self.settings.model_copy(update={"url": url, "urls": ()})
+        other.endpoints = Endpoints(self.name, other.settings, other._is_there)  # noqa: SLF001 - its own kind
+        return other
+
+    def holder(self, _session: str, /) -> str:
+        return ""
+
     def fault(self, error: Exception) -> UpstreamFault:
         """What the HTTP client raised, counted, and as whose fault it is."""
         self._metrics.upstream_errors.add(self.name, _reason(error))
@@ -210,7 +226,7 @@ class Wire:
             if not 300 <= response.status < 400:
                 return response
             response.close()
-            target = _target(url, response.headers.get("Location", ""))
+            target = same_origin(url, response.headers.get("Location", ""))
             if response.status not in (307, 308) or target is None:
                 break
             url = target
@@ -347,8 +363,8 @@ def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: 
     return fault
 
 
-def _target(url: str, location: str) -> str | None:
-    """Where a redirect from `url` leads, None for elsewhere and for nowhere."""
+def same_origin(url: str, location: str) -> str | None:
+    """Where a reference found at `url` leads, None for elsewhere and for nowhere."""
     try:
         target = urljoin(url, location)
         return target if location and _origin(target) == _origin(url) else None

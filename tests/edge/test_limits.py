@@ -28,6 +28,7 @@ ALL = {row[0]: row[1] for row in re.findall(r"^\| `([a-z_.]+)` \| ([^|]+?) \|", 
 SMALL: dict[str, Any] = {
     "limits": {"max_body_bytes": 65536, "max_head_bytes": 16384, "max_depth": 32, "max_batch": 2}
     | {"max_response_bytes": 4096, "max_event_bytes": 2048},
+    "streams": {"max_http_sse": 1},
     "connections": {"head_s": 0.3, "body_s": 0.3, "write_stall_s": 0.5, "max": 20, "max_per_peer": 10},
 }
 
@@ -41,7 +42,8 @@ async def scripted() -> AsyncIterator[ModernUpstream]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(scripted: ModernUpstream) -> AsyncIterator[GatewayProcess]:
     waits = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0}, "tools": {"slow_*": {"total_s": 0.6}}}
-    async with running({"x": (scripted, waits)}, **SMALL) as process:
+    routes = [{"path": "/x", "http_sse": "/sse", "upstream": "x"}]
+    async with running({"x": (scripted, waits)}, routes=routes, **SMALL) as process:
         yield process
 
 
@@ -107,6 +109,12 @@ async def _crowd(front: Front, upstream: ModernUpstream) -> Answer:
     return answer
 
 
+async def _second_stream(front: Front, upstream: ModernUpstream) -> Answer:
+    accept = {"Accept": "text/event-stream"}
+    async with front.at("/sse").open("GET", accept):
+        return await front.at("/sse").send("GET", accept)
+
+
 async def _coded(front: Front, upstream: ModernUpstream) -> Answer:
     answer = await front.modern("tools/list", headers={"Content-Encoding": "br"})
     assert answer.headers.get("Accept-Encoding") == "gzip, deflate"
@@ -161,6 +169,7 @@ PROVOKED: dict[str, Callable[[Front, ModernUpstream], Awaitable[Answer]]] = {
     "connections.head_s": _half_head,
     "connections.body_s": _half_body,
     "connections.max_per_peer": _crowd,
+    "streams.max_http_sse": _second_stream,
     "content codings": _coded,
     "gzip members": _members,
     "limits.max_response_bytes": _large_result,

@@ -153,6 +153,8 @@ def test_an_upstream_url_that_cannot_be_called_is_refused_without_being_quoted(w
         ({"headers": {"X-A": "1"}, "forward_headers": ["x-a"]}, "forward_headers.0", "under headers as well"),
         ({"era": "modern", "heal": True}, "heal", "does nothing"),
         ({"era": "legacy", "verifies_headers": True}, "verifies_headers", "does nothing"),
+        ({"transport": "http_sse", "verifies_headers": True}, "verifies_headers", "does nothing"),
+        ({"transport": "http_sse", "era": "modern"}, "transport", "one of sessions"),
         ({"command": "npx"}, "command", "beside url; keep one"),
         ({"args": ["x"]}, "args", "does nothing without command"),
         ({"env": {"A": "x"}}, "env", "does nothing without command"),
@@ -199,6 +201,8 @@ def test_an_upstream_setting_that_would_break_or_do_nothing_is_refused(
         ({"command": "a", "headers": {"X": "planted"}}, "headers", "does nothing for a command"),
         ({"command": "a", "forward_headers": ["X"]}, "forward_headers", "does nothing for a command"),
         ({"command": "a", "verifies_headers": True}, "verifies_headers", "does nothing for a command"),
+        ({"command": "a", "transport": "http_sse"}, "transport", "does nothing for a command"),
+        ({"command": "a", "max_streams": 3}, "max_streams", "does nothing for a command"),
         ({"command": "a", "scope": "mine"}, "scope", "'shared' or 'session'"),
         ({"command": "a", "max_children": 0}, "max_children", "greater than or equal to 1"),
     ],
@@ -281,6 +285,7 @@ def test_a_key_that_cannot_seal_is_refused_without_being_quoted(keys: list[str],
         (document(routes=[]), "routes", "at least one route"),
         (route(), "routes.0", "leads nowhere; add upstream"),
         (route(default="weather"), "routes.0", "write it as upstream"),
+        (route(upstream="weather", http_sse="/mcp/"), "routes.0", "give http_sse another path"),
         (route(upstream="weather", default="weather"), "routes.0", "has both upstream and rules or default"),
         (route(rules=[{"method": "ping", "upstream": "weather"}]), "routes.0", "add default"),
         (rule(), "routes.0.rules.0", "has no condition"),
@@ -305,6 +310,9 @@ def test_two_routes_may_share_a_path_on_different_hosts_only() -> None:
     assert faults(routes("a.example.com", "b.example.com", None)) == {}
     assert "is served by routes[0] already" in faults(routes("a.example.com", "A.example.com."))["routes.1.path"]
     assert "is served by routes[1] already" in faults(routes("a", None, None))["routes.2.path"]
+    both = [{"path": "/a", "http_sse": "/sse", "upstream": "weather"}, {"path": "/sse", "upstream": "weather"}]
+    assert "is served by routes[0] already" in faults(document(routes=both))["routes.1.path"]
+    assert "change http_sse or host" in faults(document(routes=both[::-1]))["routes.1.http_sse"]
 
 
 def test_a_rule_written_as_a_string_compares_the_whole_value() -> None:

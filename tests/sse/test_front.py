@@ -1,0 +1,274 @@
+"""Clients of HTTP+SSE before servers of either era, each request at another of two replicas.
+
+Specification: 2024-11-05 basic/transports (HTTP with SSE).
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.asks.talk import ELICIT
+from tests.fleet import Fleet, fleet
+from tests.gateway_process import running
+from tests.peers import LegacyUpstream, ModernUpstream, text
+from tests.raw_front import Front, Json, request
+from tests.scripted import Call
+from tests.sse.old import Old, opened
+
+ERAS = ("legacy", "modern")
+ROUTES = [{"path": f"/{era}", "http_sse": f"/{era}/sse", "upstream": era} for era in ERAS]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    gateway: Fleet
+    legacy: LegacyUpstream
+    modern: ModernUpstream
+
+    def front(self, era: str) -> Front:
+        return self.gateway.front(f"/{era}/sse")
+
+    def upstream(self, era: str) -> LegacyUpstream | ModernUpstream:
+        return self.legacy if era == "legacy" else self.modern
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared() -> AsyncIterator[Door]:
+    async with (
+        LegacyUpstream(get_stream=True) as legacy,
+        ModernUpstream() as modern,
+        fleet(
+            {"legacy": (legacy, {"forward_headers": ["X-User"]}), "modern": (modern, {"forward_headers": ["X-User"]})},
+            routes=ROUTES,
+            log={"level": "debug"},
+        ) as replicas,
+    ):
+        yield Door(replicas, legacy, modern)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def door(shared: Door) -> AsyncIterator[Door]:
+    for upstream in (shared.legacy, shared.modern):
+        upstream.reset()
+    yield shared
+    for upstream in (shared.legacy, shared.modern):
+        upstream.check()
+    shared.gateway.check()
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_messages_come_to_any_replica_and_are_answered_on_the_stream(door: Door, era: str) -> None:
+    async with opened(door.front(era), {"X-User": "ann"}) as old:
+        assert old.endpoint.startswith(f"/{era}/sse?sessionId=")
+        assert (await old.initialize())["protocolVersion"] == "2024-11-05"
+        for ident in ("a", 0, 7, "b"):
+            called = await old.request("tools/call", {"name": "echo", "arguments": {"n": ident}}, ident=ident)
+            assert called["id"] == ident
+            assert "echo" in called["result"]["content"][0]["text"]
+        assert (await old.request("ping"))["result"] == {}
+        assert "error" in await old.request("no/such", ident=9)
+    users = {seen.headers.get("X-User") for seen in door.upstream(era).calls("tools/call")}
+    assert users == {"ann"}
+    assert len(set(door.gateway.hop.taken)) == 2
+    assert old.endpoint.partition("=")[2] not in door.gateway.stderr()
+
+
+@pytest.mark.field("G4")
+async def test_two_streams_of_one_client_are_two_sessions(door: Door) -> None:
+    async with opened(door.front("legacy")) as one, opened(door.front("legacy")) as two:
+        await one.initialize()
+        await two.initialize()
+        await one.start("tools/call", {"name": "echo"}, ident="of one")
+        assert (await two.request("ping", ident="of two"))["id"] == "of two"
+        assert (await one.until(id="of one"))["result"]
+        assert two.passed == []
+
+
+async def refused(old: Old, **how: Any) -> int:
+    answer = await old.post(how.pop("message", request("ping")), **how)
+    assert answer.status == 202 or answer.content_type == "application/json"
+    return answer.status
+
+
+REFUSED: dict[str, tuple[int, dict[str, Any]]] = {
+    "no address, as clients of Streamable HTTP try first": (405, {"endpoint": "/legacy/sse"}),
+    "an address that nobody was told": (404, {"endpoint": "/legacy/sse?sessionId=never-issued"}),
+    "an empty one": (404, {"endpoint": "/legacy/sse?sessionId="}),
+    "another client's": (404, {"headers": {"X-User": "eve"}}),
+    "no JSON": (400, {"message": b"{"}),
+    "a batch": (400, {"message": [request("ping")]}),
+    "another content type": (415, {"headers": {"Content-Type": "text/plain"}}),
+    "another web page's": (403, {"headers": {"Origin": "https://evil.example"}}),
+    "a foreign host": (403, {"headers": {"Host": "evil.example"}}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_message_that_cannot_be_taken_is_refused_at_once(door: Door, name: str) -> None:
+    status, how = REFUSED[name]
+    async with opened(door.front("legacy"), {"X-User": "ann"}) as old:
+        assert await refused(old, **how) == status
+        assert await refused(old) == 202
+
+
+@pytest.mark.parametrize(
+    ("verb", "accept", "status"),
+    [("GET", "application/json", 406), ("DELETE", "*/*", 405), ("PUT", "*/*", 405), ("GET", "text/*", 200)],
+)
+async def test_other_requests_open_no_stream(door: Door, verb: str, accept: str, status: int) -> None:
+    async with door.front("legacy").open(verb, {"Accept": accept}) as answer:
+        assert answer.status == status
+
+
+async def test_an_address_is_good_on_its_own_route_alone_and_dead_with_its_stream(door: Door) -> None:
+    async with opened(door.front("legacy")) as old:
+        await old.initialize()
+        elsewhere = old.endpoint.replace("/legacy/", "/modern/")
+        assert await refused(old, endpoint=elsewhere) == 404
+        assert await refused(old, endpoint=old.endpoint.replace("/legacy/sse", "/legacy")) == 400
+    await door.legacy.when(lambda: any(seen.verb == "DELETE" for seen in door.legacy.requests))
+    assert [await refused(old) for _ in range(2)] == [404, 404]
+
+
+async def test_a_request_before_initialize_is_told_to_start_with_it(door: Door) -> None:
+    async with opened(door.front("modern")) as old:
+        assert "initialize" in (await old.request("tools/list"))["error"]["message"]
+        assert (await old.request("ping", ident=2))["result"] == {}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_question_goes_out_on_the_stream_and_its_answer_may_come_to_any_replica(door: Door, era: str) -> None:
+    form = {"message": "who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    said: Json = {"action": "accept", "content": {"name": "Änn"}}
+
+    async def asks(call: Call) -> Json:
+        if era == "legacy":
+            return text(str((await call.ask(ELICIT, form))["result"]["content"]))
+        answers = call.seen.params.get("inputResponses")
+        if answers is not None:
+            return text(str(answers["k"]["content"]))
+        ask = {"method": ELICIT, "params": {"mode": "form", **form}}
+        return {"resultType": "input_required", "inputRequests": {"k": ask}, "requestState": "s"}
+
+    door.upstream(era).on["tools/call"] = asks
+    async with opened(door.front(era)) as old:
+        await old.initialize("2025-06-18", {"elicitation": {}})
+        for ident in (1, 2):
+            await old.start("tools/call", {"name": "ask"}, ident=ident)
+            ask = await old.until(method=ELICIT)
+            assert ask["params"]["message"] == "who?"
+            assert (await old.post({"jsonrpc": "2.0", "id": ask["id"], "result": said})).status == 202
+            assert (await old.until(id=ident))["result"]["content"][0]["text"] == "{'name': 'Änn'}"
+
+
+async def waits(call: Call) -> None:
+    await call.stream()
+    await call.gone()
+
+
+@pytest.mark.field("H1", "H3")
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("how", ["cancel", "hang up"])
+async def test_a_cancel_or_the_end_of_the_stream_ends_the_call_upstream(door: Door, era: str, how: str) -> None:
+    upstream = door.upstream(era)
+    upstream.on["tools/call"] = waits
+    async with opened(door.front(era)) as old:
+        await old.initialize()
+        await old.start("tools/call", {"name": "slow"}, ident="s")
+        [called] = await upstream.seen("tools/call")
+        if how == "cancel":
+            await old.notify("notifications/cancelled", {"requestId": "s"})
+            assert (await old.request("ping", ident=2))["id"] == 2
+            assert all(message.get("id") != "s" for message in old.passed)
+    if era == "legacy":
+        [told] = await upstream.seen("notifications/cancelled")
+        assert told.params["requestId"] == called.id
+
+
+async def test_what_no_request_opened_comes_on_the_stream(door: Door) -> None:
+    async with opened(door.front("legacy")) as old:
+        await old.initialize()
+        mine = list(door.legacy.opened)[-1]
+        await door.legacy.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, mine)
+        assert await old.until(method="notifications/tools/list_changed")
+
+
+async def test_a_session_that_the_server_lost_ends_the_stream(door: Door) -> None:
+    async with opened(door.front("legacy")) as old:
+        await old.initialize()
+        door.legacy.live.clear()
+        assert "Session not found" in (await old.request("tools/list"))["error"]["message"]
+        assert await old.stream.message() is None
+
+
+async def test_a_client_has_so_many_streams_and_no_more() -> None:
+    async with (
+        ModernUpstream() as modern,
+        running({"modern": modern}, routes=ROUTES[1:], streams={"max_http_sse": 1, "keep_alive_s": 1}) as gateway,
+    ):
+        front = gateway.front("/modern/sse")
+        async with opened(front) as old:
+            answer = await front.send("GET", {"Accept": "text/event-stream"})
+            assert answer.status == 429
+            assert "streams.max_http_sse" in answer.error["message"]
+            while b"\n:" not in old.stream.received:  # silent, it is kept open
+                assert await old.stream.read()
+        while (answer := await _probe(front)) == 429:
+            continue
+        assert answer == 200
+
+
+async def _probe(front: Front) -> int:
+    async with front.open("GET", {"Accept": "text/event-stream"}) as stream:
+        return stream.status
+
+
+async def test_only_the_client_whose_key_opened_a_stream_can_speak_on_it() -> None:
+    keys = {name: f"mfd-{name}-" + "k" * 43 for name in ("ann", "eve")}
+    digests = {name: "sha256:" + hashlib.sha256(key.encode()).hexdigest() for name, key in keys.items()}
+    clients = {name: {"keys": [digest], "routes": ["/modern"]} for name, digest in digests.items()}
+    ann, eve = ({"Authorization": f"Bearer {keys[name]}"} for name in ("ann", "eve"))
+    async with ModernUpstream() as modern, running({"modern": modern}, routes=ROUTES[1:], clients=clients) as gateway:
+        front = gateway.front("/modern/sse")
+        assert (await front.send("GET", {"Accept": "text/event-stream"})).status == 401
+        async with opened(front, ann) as old:
+            await old.initialize()
+            assert await refused(old, headers={"Authorization": None}) == 401
+            assert await refused(old, headers=eve) == 404
+            assert (await old.request("tools/list"))["result"]["tools"]
+
+
+@pytest.mark.field("L10", "L11")
+async def test_a_stop_ends_the_stream_once_what_was_asked_is_answered() -> None:
+    async with LegacyUpstream() as legacy, running({"legacy": legacy}, routes=ROUTES[:1]) as gateway:
+        front = gateway.front("/legacy/sse")
+
+        async with opened(front) as busy, opened(front) as idle:
+
+            async def stops(_: Call) -> Json:
+                gateway.process.terminate()
+                assert await idle.stream.message() is None
+                return text("done")
+
+            await busy.initialize()
+            await idle.initialize()
+            legacy.on["tools/call"] = stops
+            await busy.start("tools/call", {"name": "slow"}, ident=5)
+            assert (await busy.until(id=5))["result"]["content"][0]["text"] == "done"
+            assert await busy.stream.message() is None
+    assert gateway.process.returncode == 0
+
+
+async def test_a_stream_whose_replica_was_killed_is_404_elsewhere() -> None:
+    async with ModernUpstream() as modern, fleet({"modern": modern}, routes=ROUTES[1:]) as replicas:
+        replicas.hop.turn_to(0)
+        async with opened(replicas.front("/modern/sse")) as old:
+            await old.initialize()
+            await replicas.replicas[0].kill()
+            replicas.hop.turn_to(1)
+            assert await refused(old) == 404
+            assert await refused(old) == 404
