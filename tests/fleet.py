@@ -58,7 +58,7 @@ def at(session: Session, replica: GatewayProcess) -> Session:
 
 @asynccontextmanager
 async def fleet(
-    behind: Behind, *, count: int = 2, store: str = "", timeout_ms: int = 200, **more: Any
+    behind: Behind, *, count: int = 2, store: str = "", timeout_ms: int = 2000, **more: Any
 ) -> AsyncIterator[Fleet]:
     """`count` replicas before the same upstreams; `store`: the URL of one that runs, else a Valkey of its own, whose
     answers they wait `timeout_ms` for."""

@@ -40,7 +40,7 @@ async def never(_: bytes) -> bytes:
 @asynccontextmanager
 async def replica(url: str, ring: KeyRing = RING) -> AsyncIterator[Mail]:
     """One that lives: its lease and its inbox are there."""
-    store = open_store(StoreSettings(url=url))
+    store = open_store(StoreSettings(url=url, timeout_ms=5000))  # a busy machine is no outage
     mail = Mail(store, lambda: ring)
     for topic, answerer in (("echo", echo), ("refuse", refuse), ("crash", crash), ("never", never)):
         mail.answer(topic, answerer)
@@ -104,7 +104,7 @@ async def test_who_is_gone_is_not_waited_for() -> None:
 
 async def test_a_replica_whose_lease_was_lost_with_the_stores_memory_is_still_asked() -> None:
     async with valkey() as url, replica(url) as one, replica(url) as other:
-        store = open_store(StoreSettings(url=url))
+        store = open_store(StoreSettings(url=url, timeout_ms=5000))
         await store.delete(f"replica:{other.replica}")
         await store.close()
         assert await one.ask(other.replica, "echo", b"ab", DEADLINE_S) == b"ba"
@@ -132,7 +132,7 @@ async def test_a_word_to_all_reaches_the_others() -> None:
 
 async def test_what_no_replica_wrote_is_not_read_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with valkey() as url, replica(url) as one, replica(url, OTHER_RING) as stranger:
-        store = open_store(StoreSettings(url=url))
+        store = open_store(StoreSettings(url=url, timeout_ms=5000))
         for raw in (b"", b"\xff", b"1k.AAAA", "ü".encode()):
             await store.append(f"inbox:{one.replica}", raw, 60, 100)
         await store.close()
@@ -153,7 +153,7 @@ def test_an_id_says_where_it_was_made() -> None:
 @asynccontextmanager
 async def fed(items: AsyncGenerator[bytes, None]) -> AsyncIterator[tuple[Feeds, Feed]]:
     async with valkey() as url:
-        store = open_store(StoreSettings(url=url))
+        store = open_store(StoreSettings(url=url, timeout_ms=5000))
         owner = Mail(store, lambda: RING)
         feeds = Feeds(owner)
         await owner.start()
