@@ -171,7 +171,9 @@ class ModernConnector:
         body, head = self._request(call, request_id, ())
         patience = replace(STREAM, endpoint=self._wire.known_endpoint(call.endpoint))
         async with self._wire.request("POST", head, body, patience) as reception:
-            message = await self._last_message(reception, request_id, heard)
+            # a stream has no end of its own; a refusal has
+            async with within(None if reception.kind == "sse" else self._limits(call).total_s, self._wire.name):
+                message = await self._last_message(reception, request_id, heard)
             if not isinstance(message.get("result"), dict):
                 raise _fault(fail(message.get("error"), self.dialect, reception.status))
 
