@@ -402,31 +402,41 @@ async def test_where_no_session_lives_anywhere_each_endpoint_serves_each_client(
             assert sum(calls(upstreams)) == 8
 
 
-@pytest.mark.parametrize("upstream_era", ["legacy", "modern"])
-async def test_who_listens_at_an_endpoint_that_goes_away_is_told_to_listen_anew(upstream_era: str) -> None:
-    wanted = {"notifications": {"toolsListChanged": True}}
-    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-    capabilities = {"tools": {"listChanged": True}}
-    async with several(upstream_era) as (gateway, upstreams):
+LISTENING = {"notifications": {"toolsListChanged": True}}
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+
+async def test_who_listens_at_an_endpoint_that_goes_away_is_told_to_listen_anew() -> None:
+    async with several("legacy") as (gateway, upstreams):
         for upstream in upstreams:
-            upstream.capabilities = capabilities
+            upstream.capabilities = {"tools": {"listChanged": True}}
         front = gateway.front("/up")
-        async with front.modern_open("subscriptions/listen", wanted) as stream:
+        async with front.modern_open("subscriptions/listen", LISTENING) as stream:
             assert (await stream.message() or {})["method"] == "notifications/subscriptions/acknowledged"
             for upstream in upstreams:
                 await upstream.stop()
             last = await stream.rest()
             assert not last or "result" in last[0] or last[0]["method"] == "notifications/cancelled"
         for upstream in upstreams:
-            (upstream.streams if upstream_era == "legacy" else upstream.listeners).clear()
+            upstream.streams.clear()
         await upstreams[1].start()
-        async with front.modern_open("subscriptions/listen", wanted) as stream:
+        async with front.modern_open("subscriptions/listen", LISTENING) as stream:
             assert (await stream.message() or {})["method"] == "notifications/subscriptions/acknowledged"
-            if upstream_era == "legacy":
-                await upstreams[1].push(changed)
-            else:
-                await upstreams[1].push(changed["method"], {})
-            assert (await stream.message() or {})["method"] == changed["method"]
+            await upstreams[1].push(CHANGED)
+            assert (await stream.message() or {})["method"] == CHANGED["method"]
+
+
+async def test_a_listen_stream_goes_on_at_another_endpoint_and_all_may_have_changed() -> None:
+    async with several("modern") as (gateway, upstreams):
+        async with gateway.front("/up").modern_open("subscriptions/listen", LISTENING) as stream:
+            assert (await stream.message() or {})["method"] == "notifications/subscriptions/acknowledged"
+            for upstream in upstreams:
+                await upstream.stop()
+                upstream.listeners.clear()
+            await upstreams[1].start()
+            assert (await stream.message() or {})["method"] == CHANGED["method"]
+            await upstreams[1].push(CHANGED["method"], {})
+            assert (await stream.message() or {})["method"] == CHANGED["method"]
 
 
 class Sticky(LegacyUpstream):
