@@ -69,19 +69,21 @@ async def test_a_listener_of_sessions_hears_the_child_that_comes_after() -> None
         )
 
 
-async def test_a_listener_of_2026_07_28_is_told_that_its_stream_has_ended() -> None:
+async def test_a_listener_of_2026_07_28_hears_the_child_that_comes_after_and_that_all_may_have_changed() -> None:
+    wanted = {"notifications": {"toolsListChanged": True}}
+
     async def acknowledge(child: Puppet, message: Json) -> None:
-        tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]}, "notifications": {}}
-        child.say({"method": "notifications/subscriptions/acknowledged", "params": tag})
+        tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]}}
+        child.say({"method": "notifications/subscriptions/acknowledged", "params": wanted | tag})
 
     async with Puppets("modern") as puppets, running({"p": puppets.entry()}) as gateway:
         puppets.on["subscriptions/listen"] = acknowledge
         front = gateway.front("/p")
-        async with front.modern_open("subscriptions/listen", {"notifications": {}}, ident="mine") as stream:
+        async with front.modern_open("subscriptions/listen", wanted, ident="mine") as stream:
             assert (await stream.message() or {})["method"] == "notifications/subscriptions/acknowledged"
             (await puppets.child(1)).order(exit=1)
-            [end] = await stream.rest()
-            assert (end["id"], end["result"]["resultType"]) == ("mine", "complete")
+            assert (await stream.message() or {})["method"] == CHANGED
+            assert (await puppets.child(2)).calls("subscriptions/listen")
 
 
 async def test_a_call_that_is_under_way_at_sigterm_is_answered_before_its_child_ends() -> None:
