@@ -117,18 +117,29 @@ class SseUpstream(Upstream):
         if "method" not in message or "id" not in message:
             await accepting
             return
-        if self.after_accepting:
+        if not self.after_accepting:
+            await self._say(call, stream)
             await accepting
-        answer: Answer = self.on.get(
-            call.seen.method or "", ({**DEFAULTS, "initialize": self._hello}).get(call.seen.method or "", self.unknown)
-        )
+            return
+        await accepting
+        task = asyncio.create_task(self._say(call, stream))  # the next POST may come on the same connection meanwhile
+        self._tasks.add(task)
+        task.add_done_callback(self._said)
+
+    async def _say(self, call: Call, stream: Call) -> None:
+        method = call.seen.method or ""
+        answer: Answer = self.on.get(method, {**DEFAULTS, "initialize": self._hello}.get(method, self.unknown))
         onto = Call(self, call.seen, call._stream, stream._writer)
         onto.streaming = True
         outcome = await answer(onto) if callable(answer) else answer
         if outcome is not None:
             await stream.event(response(call.seen.id, outcome))
-        if not self.after_accepting:
-            await accepting
+
+    def _said(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None and not isinstance(failure, EOFError | ConnectionError):
+            self.failures.append(failure)
 
     @property
     def _hello(self) -> Json:
