@@ -267,8 +267,8 @@ class Sessions:
         while used.
 
         `exclusive`: one that no other call uses meanwhile, since an ask on its GET stream does not say which call it
-        belongs to; it may be at another endpoint. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them
-        in use."""
+        belongs to; it may be at another endpoint. Its GET stream is open, unless it is only wanted for what the server
+        said of itself. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
         key = _digest(call)
         if not exclusive:
             return await self._borrow(f"{key}@{endpoint}", call, endpoint, leased=False)
@@ -283,13 +283,35 @@ class Sessions:
         return found
 
     async def _borrow(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
-        found = self._shared.get(key)
-        if found is None or key in self._opening:  # the second: its stream is yet to open
-            found = await self._once(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
-        found.users += 1
-        if found.expiry is not None:
-            found.expiry.cancel()
-        return found
+        """A session that has stood idle may be lost without anybody's knowing: its stream tells, and another is
+        opened. Raises `UpstreamFault` where that is lost at once too."""
+        for _ in range(2):
+            found = self._shared.get(key)
+            if found is None or key in self._opening:
+                found = await self._once(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
+            found.users += 1
+            if found.expiry is not None:
+                found.expiry.cancel()
+            try:
+                if call.method != "initialize":
+                    await self._heard(found)
+            except BaseException:
+                self.release(found)
+                raise
+            if not found.gone.is_set() or self._retired:
+                return found
+            found.users -= 1
+        raise self.refused()
+
+    async def _heard(self, shared: Shared) -> None:
+        """Opens the stream of a session whose first call this is, or waits while another one does."""
+        key = f"stream {id(shared)}"
+        if shared.pump is None or key in self._opening:
+            await self._once(key, lambda: self._hear(shared))
+
+    async def _hear(self, shared: Shared) -> None:
+        shared.pump = self.start_pump(shared)
+        await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
 
     def _free_slot(self, key: str, bound: int) -> str:
         """The place of an exclusive session that is free, or that is yet to be opened."""
@@ -348,9 +370,7 @@ class Sessions:
             await self._held.add(self._wire.name, session)
         shared = Shared(session, description, lasting(call.forwarded), leased_as=key if leased else "")
         self._shared[key] = shared
-        shared.pump = self.start_pump(shared)
         self._expire_later(shared)  # whoever wanted it may have left
-        await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
         return shared
 
     def _make_room(self) -> None:

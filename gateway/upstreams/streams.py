@@ -231,8 +231,9 @@ class Streams:
             self.sessions.lost(shared)
         except UpstreamFault as fault:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
-            if shared.can_hear.done() and not isinstance(fault, UpstreamRetired):
-                self.sessions.lost(shared)  # deaf from now on: who listens, or asks there, needs another
+            deaf = shared.can_hear.done() or not fault.executed  # a server that refuses a stream has said all it will
+            if deaf and not isinstance(fault, UpstreamRetired):
+                self.sessions.lost(shared)  # who listens, or asks there, needs another
         finally:
             opened(False)
 

@@ -195,6 +195,7 @@ async def test_a_session_that_is_opened_late_by_both_replicas_at_once_is_one() -
     async with LegacyUpstream() as first, LegacyUpstream() as late:
         behind = {"first": (first, {"era": "legacy"}), "late": (late, {"era": "legacy"})}
         async with fleet(behind, routes=routes) as two:
+            await late.seen("notifications/initialized", 2)  # each has learnt what it offers
             for _ in range(3):
                 late.reset()
                 late.live.clear()
