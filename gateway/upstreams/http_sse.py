@@ -66,9 +66,7 @@ class HttpSse:
         self, method: str, headers: Mapping[str, str], body: bytes | None = None, patience: Patience = USUAL
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where nothing was sent."""
-        if self._underway.retired and patience.long_lived and not patience.needed:
-            raise self._underway.retirement()
-        with self._underway:
+        with self._underway.unless_retired(patience):
             async with self._request(method, headers, body or b"", patience) as reception:
                 yield reception
 

@@ -77,9 +77,7 @@ class StdioTransport:
         patience: Patience = USUAL,
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
-        if self._underway.retired and patience.long_lived and not patience.needed:
-            raise self._underway.retirement()
-        with self._underway:
+        with self._underway.unless_retired(patience):
             async with self._request(method, headers, body, patience) as reception:
                 yield reception
 
