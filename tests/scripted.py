@@ -277,7 +277,7 @@ class Upstream:
         number = self.connections
         raw = writer.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream = Buffered(reader)
+        stream = Buffered(reader, None)  # a client may keep its connection for later
         try:
             while await self._one(stream, writer, number):
                 pass

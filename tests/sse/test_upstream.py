@@ -16,6 +16,7 @@ from tests.asks.talk import ELICIT
 from tests.fleet import fleet
 from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
+from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream, text
 from tests.raw_front import Front, Json
 from tests.scripted import Call
@@ -256,7 +257,8 @@ async def test_probe_shows_the_transport() -> None:
     async with SseUpstream() as upstream:
         command = [sys.executable, "-m", "gateway", "probe", upstream.url]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        said, _ = await process.communicate()
+        async with asyncio.timeout(DEADLINE_S):
+            said, _ = await process.communicate()
         assert process.returncode == 0
         assert b"answers initialize over HTTP+SSE" in said
 
