@@ -306,7 +306,8 @@ class Streams(_Model):
     missed. From 0 (not at all) to 86400."""
     max_http_sse: int = Field(default=256, ge=1, le=100_000)
     """How many streams of HTTP+SSE (`http_sse` of a route) one caller may have open at a time in this process; one more
-    is refused with 429. Callers that nothing tells apart count as one. From 1 to 100000; each takes a connection."""
+    is refused with 429. Callers without a key of whom no header goes upstream are counted by their address, behind
+    `trusted_proxies` that of the client. From 1 to 100000; each takes a connection."""
     ask_ttl_s: float = Field(default=900.0, ge=1, le=86_400, allow_inf_nan=False)
     """How long, in seconds, a call waits for a client that was asked for something (a form, say) and must come back
     with the answer; then it is cancelled. From 1 to 86400."""
@@ -340,7 +341,8 @@ class Settings(_Model):
     `Origin` don't come from a web page."""
     trusted_proxies: Networks = ()
     """Addresses or networks (`10.0.0.0/8`) of proxies in front of the gateway, whose `X-Forwarded-Host`,
-    `X-Forwarded-Proto`, `X-Forwarded-For` and `Forwarded` are believed. From everybody else they are dropped."""
+    `X-Forwarded-Proto`, `X-Forwarded-For`, `X-Forwarded-Prefix` and `Forwarded` are believed. From everybody else they
+    are dropped."""
     tls: ListenTls | None = None
     """Serve https on `listen`. Without it, http."""
     connections: Connections = Connections()

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.exchange import Exchange
@@ -27,6 +27,7 @@ from policies.delivery import Addressee, Message, deliver, error, farewell
 from policies.errors import Fault, Rejection
 from policies.exchange import Fail, FrontSession
 from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN
+from policies.settings_routes import Route
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,9 @@ FAREWELL_S = 1.0
 
 MAX_CALLS = 256
 """Requests in flight: as many as a session has over Streamable HTTP."""
+
+MAX_TAKEN = 2 * MAX_CALLS
+"""Messages of any kind that are being dealt with, the refusals of further requests among them."""
 
 _LISTEN_AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
@@ -70,6 +74,16 @@ class Talk:
         """Waits until no call is under way; what only listens is none."""
         while calls := self._tasks - self._listens - {self._listening}:
             await asyncio.wait(calls)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many messages are being dealt with that no further one may be taken, but for a cancel."""
+        return len(self._tasks) >= MAX_TAKEN
+
+    def renew(self, service: Service, route: Route) -> None:
+        """Another configuration is in service: what no request opened goes on with that."""
+        if self._via is not None:
+            self._via = replace(self._via, service=service, head=replace(self._via.head, route=route))
 
     def stop_listening(self) -> None:
         """Ends what no request opened, for good."""
@@ -114,7 +128,7 @@ class Talk:
         if claimed == "modern" and self._has_modern:
             task = self._spawn(self._answered(message, self._modern(message, raw, via)))
         elif message.method == "initialize":
-            task = self._opening = self._spawn(self._answered(message, self._initialize(message, via)))
+            task = self._opening = self._spawn(self._answered(message, self._initialize(message, self._opening, via)))
         else:
             task = self._spawn(self._answered(message, self._legacy(message, self._opening, via)))
         if message.method == LISTEN:
@@ -150,7 +164,9 @@ class Talk:
             return await self._write(error(rejection, message.id).raw)
         return await self._drive(await modern.start(via.service, via.caller, via.head, message, headless=True), via)
 
-    async def _initialize(self, message: jsonrpc.Request, via: Via) -> None:
+    async def _initialize(self, message: jsonrpc.Request, before: "asyncio.Task[None] | None", via: Via) -> None:
+        if before is not None:
+            await asyncio.wait({before})  # the session that it opens is to be ended
         if self._listening is not None:
             self._listening.cancel()
             self._listening = None
@@ -240,6 +256,7 @@ class Talk:
     async def _stream(self, owner: FrontSession, via: Via) -> None:
         tries = 0
         while True:
+            via = self._via or via
             exchange, to = await legacy.standalone(via.service, via.caller, via.head, owner)
             await self._drive((exchange, to), via)
             last = (await exchange.read())[-1][1]

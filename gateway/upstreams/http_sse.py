@@ -135,6 +135,11 @@ class HttpSse:
             await line.opened()
             bounds = Bounds(self.settings.timeouts.first_byte_s, self.settings.timeouts.first_byte_s)
             async with self._sent(room, message, raw, headers, bounds) as reception:
+                if reception.status == 404:
+                    why = (
+                        "is not there at the endpoint that its stream names (HTTP 404): does a proxy change its paths?"
+                    )
+                    raise UpstreamFault(f"upstream {self.name} {why}", executed=False)
                 answer = await reception.response()
         finally:
             self._opening -= 1

@@ -22,6 +22,9 @@ MAX_POSTS = 32
 """Requests of one session that are being POSTed at a time: servers answer a POST at once, and one that holds it until
 its call is over would otherwise take a connection for each call."""
 
+MAX_ENDPOINT = 8192
+"""Characters of an endpoint, which goes out with each POST: servers and proxies commonly take 8 KiB for a head."""
+
 _DRAIN_S = 1.0
 """How long the end of an acceptance's body, mostly the word "Accepted", is waited for to keep its connection."""
 
@@ -108,7 +111,7 @@ class HttpSseLine:
             fault = broken
         finally:
             self.ended = True
-            self.why = "its event stream has ended, and with it the session"
+            self.why = self.why or "its event stream has ended, and with it the session"
             if not self._endpoint.done():
                 fault.executed = False  # nothing was POSTed
                 self._endpoint.set_exception(fault)
@@ -122,6 +125,8 @@ class HttpSseLine:
             try:
                 events = decoder.feed(chunk)
             except sse.EventTooLarge as error:
+                limit = self._wire.limits.max_event_bytes
+                self.why = f"it sent an event of more than {limit} bytes, and its session has ended with that"
                 raise reception.too_large() from error
             for event in events:
                 if event.event == "endpoint" and not self._endpoint.done():
@@ -130,9 +135,13 @@ class HttpSseLine:
                     on_line(event.data)
 
     def _named(self, reference: bytes, endpoint: str) -> Wire:
-        found = self._wire.at(reference.decode(errors="replace").strip(), endpoint)
+        text = reference.decode(errors="replace").strip()
+        if len(text) > MAX_ENDPOINT:
+            raise UpstreamFault(f"upstream {self.name} names an endpoint of more than {MAX_ENDPOINT} characters")
+        found = self._wire.at(text, endpoint)
         if found is None:
-            why = "names an endpoint of another origin than its url; messages are not sent elsewhere: correct the url"
+            why = "names an endpoint of another origin than its url, or with a user or password; messages are not sent "
+            why += "elsewhere: correct the url"
             raise UpstreamFault(f"upstream {self.name} {why}")
         return found
 

@@ -364,10 +364,12 @@ def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: 
 
 
 def same_origin(url: str, location: str) -> str | None:
-    """Where a reference found at `url` leads, None for elsewhere and for nowhere."""
+    """Where a reference found at `url` leads, None for elsewhere and for nowhere. One with a user or password is none:
+    they would be sent as credentials that nobody configured."""
     try:
         target = urljoin(url, location)
-        return target if location and _origin(target) == _origin(url) else None
+        is_same = location and _origin(target) == _origin(url) and "@" not in urlsplit(target).netloc
+        return target if is_same else None
     except ValueError:  # no URL
         return None
 
