@@ -210,6 +210,7 @@ class Front:
         assert parts.hostname is not None
         assert parts.port is not None
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path
+        self.version = "HTTP/1.1"
 
     def at(self, path: str) -> "Front":
         return Front(f"http://{self.host}:{self.port}{path}")
@@ -236,7 +237,7 @@ class Front:
             if value is not None:
                 lines += [(name, each) for each in ([value] if isinstance(value, str | bytes) else value)]
         async with self.connected() as (stream, writer):
-            writer.write(header_bytes(f"{verb} {self.path} HTTP/1.1", lines) + (body or b""))
+            writer.write(header_bytes(f"{verb} {self.path} {self.version}", lines) + (body or b""))
             await writer.drain()
             yield stream, writer
 
