@@ -52,7 +52,7 @@ class HttpSseLine:
         self._reading = asyncio.create_task(self._read(on_line, on_end), name=f"event stream of {self.name}")
 
     async def opened(self) -> None:
-        """Waits until the stream has named its endpoint. Raises the `UpstreamFault` that it was not opened for."""
+        """Waits until the stream has named its endpoint. Raises the `Fault` that it was not opened for."""
         await asyncio.shield(self._endpoint)
 
     async def post(self, raw: bytes, headers: Mapping[str, str]) -> int:
@@ -97,7 +97,7 @@ class HttpSseLine:
                 await asyncio.wait({task})
 
     async def _read(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        fault = UpstreamFault(f"upstream {self.name}: its event stream has ended")
+        fault: Fault = UpstreamFault(f"upstream {self.name}: its event stream has ended")
         try:
             head = {name: value for name, value in self.headers.items() if name != "Content-Type"} | EVENTS
             async with self._wire.request("GET", head, None, self._patience) as reception:
@@ -107,13 +107,14 @@ class HttpSseLine:
                     why = f"upstream {self.name} opens no event stream: it does not speak HTTP+SSE"
                     raise UpstreamFault(why, contradiction=True)
                 await self._events(reception, on_line)
-        except UpstreamFault as broken:
+        except Fault as broken:
             fault = broken
         finally:
             self.ended = True
             self.why = self.why or "its event stream has ended, and with it the session"
             if not self._endpoint.done():
-                fault.executed = False  # nothing was POSTed
+                if isinstance(fault, UpstreamFault):
+                    fault.executed = False  # nothing was POSTed
                 self._endpoint.set_exception(fault)
             self._endpoint.exception()
             on_end()
