@@ -56,10 +56,11 @@ _letters = msgspec.msgpack.Decoder(_Letter)
 
 @dataclass(eq=False, slots=True)
 class _Channel:
-    """`request`: the GET that is answered. `ending` lasts until the stream may end, once that has been decided."""
+    """`request`: the GET that is answered. `address`: where its client POSTs to. `ending`: waits until the stream may
+    end, once that has been decided."""
 
     request: web.BaseRequest
-    route_key: str
+    address: str
     principal: str
     talk: Talk
     out: "asyncio.Queue[bytes | None]"
@@ -109,14 +110,14 @@ class HttpSse:
             why = f"{bound} streams of this {whose} are open (streams.max_http_sse); close one"
             return reply.rejected(Rejection(INVALID_REQUEST, why, http=429))
         name, key, ttl_s = service.state.mail.new_id(), session.route_key(head.route), service.settings.sessions.ttl_s
+        ticket, nonce = Ticket(name, principal, int(time.time()) + ttl_s), secrets.token_bytes(NONCE_BYTES)
+        where = http_sse.address(service.ring, key, f"{prefix}{head.route.http_sse}", ticket, nonce)
         out: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
-        channel = self._open[name] = _Channel(request, key, principal, Talk(out.put, has_modern=False), out)
+        channel = self._open[name] = _Channel(request, where, principal, Talk(out.put, has_modern=False), out)
         self._counts[who] += 1
         channel.talk.on_gone = channel.end_soon
         expiry = asyncio.get_running_loop().call_later(ttl_s, channel.end)
         draining = asyncio.create_task(_drained(service, channel))
-        ticket, nonce = Ticket(name, principal, int(time.time()) + ttl_s), secrets.token_bytes(NONCE_BYTES)
-        where = http_sse.address(service.ring, key, f"{prefix}{head.route.http_sse}", ticket, nonce)
         try:
             return await _write(reply.Stream(request, service.settings.streams.keep_alive_s), where, out)
         finally:
@@ -161,11 +162,8 @@ class HttpSse:
         """Another configuration is in service. A stream that it would not open, or to another caller, ends: what its
         client POSTs is refused from now on."""
         for channel in self._open.values():
-            head = _admitted(service, channel.request)
-            if head is None or (session.route_key(head.route), service.principal(head, channel.request.headers)) != (
-                channel.route_key,
-                channel.principal,
-            ):
+            head = _still_served(service, channel)
+            if head is None:
                 channel.end_soon()
             else:
                 channel.talk.renew(service, head.route)
@@ -209,13 +207,18 @@ async def _drained(service: Service, channel: _Channel) -> None:
     channel.end_soon()
 
 
-def _admitted(service: Service, request: web.BaseRequest) -> Head | None:
-    """The head of a GET that was served before, where it still would be."""
+def _still_served(service: Service, channel: _Channel) -> Head | None:
+    """The head of the GET, where this configuration would serve it alike and knows the address that it was told."""
+    request = channel.request
     path, caller = request.rel_url.raw_path, request[CALLER]
     head = admit_head(request.method, path, request.headers, caller, service.settings.routes, service.doorman)
     if isinstance(head, Head):
         head = service.identify(head, request.headers)
-    return head if isinstance(head, Head) and head.http_sse else None
+    if isinstance(head, Rejection) or not head.http_sse:
+        return None
+    ticket = http_sse.unseal(service.ring, session.route_key(head.route), channel.address.rpartition("=")[2])
+    principal = service.principal(head, request.headers)
+    return head if ticket is not None and ticket.principal == principal else None
 
 
 async def _write(stream: reply.Stream, where: str, out: "asyncio.Queue[bytes | None]") -> web.StreamResponse:

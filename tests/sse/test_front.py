@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from tests.asks.talk import ELICIT
-from tests.fleet import Fleet, fleet
+from tests.fleet import KEYS, Fleet, fleet
 from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.http_wire import DEADLINE_S
@@ -338,6 +338,8 @@ async def test_a_stream_ends_that_a_reloaded_configuration_would_not_open(tmp_pa
             if not stays:
                 assert await streams[name].stream.message() is None, name
         assert (await streams["kept"].request("tools/list"))["result"]["tools"]
+        live.write(settings({"legacy": legacy}, routes=after, clients={"ann": ann}, keys=KEYS))
+        assert await streams["kept"].stream.message() is None  # its address was sealed with another key
 
 
 async def test_a_stream_outlives_a_reload_and_hears_of_its_server_again(tmp_path: Path) -> None:
