@@ -292,15 +292,16 @@ class Sessions:
             found.users += 1
             if found.expiry is not None:
                 found.expiry.cancel()
+            kept = False
             try:
                 if call.method != "initialize":
                     await self._heard(found)
-            except BaseException:
-                self.release(found)
-                raise
-            if not found.gone.is_set() or self._retired:
+                kept = not found.gone.is_set() or self._retired
+            finally:
+                if not kept:
+                    self._leave(found)
+            if kept:
                 return found
-            found.users -= 1
         raise self.refused()
 
     async def _heard(self, shared: Shared) -> None:
@@ -322,10 +323,13 @@ class Sessions:
 
     def release(self, shared: Shared) -> None:
         """The call is over; an unused session is deleted after `IDLE_S`."""
-        shared.users -= 1
         self._leased.discard(shared.leased_as)
         if shared.leased_as and self._retired and shared.pump is not None:
             shared.pump.cancel()
+        self._leave(shared)
+
+    def _leave(self, shared: Shared) -> None:
+        shared.users -= 1
         if shared.users == 0 and not shared.gone.is_set():
             self._expire_later(shared)
 
