@@ -16,15 +16,15 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
             "coding",
-            2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption "
-            "task_ids",
+            2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
+            "request_state resumption task_ids",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded http_sse",
             4: "admission delivery metrics",
         },
         "gateway": {
-            1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
+            1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",

@@ -9,13 +9,13 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from gateway.background import Background
 from gateway.drain import REFUSED
 from gateway.front import reply
 from gateway.front.hosting import route_of
@@ -66,7 +66,7 @@ class HttpSse:
         self._current = current
         self._open: dict[str, _Channel] = {}
         self._principals: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         current().state.mail.answer("http-sse", self._passed_on)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class HttpSse:
         out: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
         channel = self._open[name] = _Channel(principal, Talk(out.put, has_modern=False), out)
         self._principals[principal] += 1
-        channel.talk.on_gone = lambda: self._spawn(_ends(channel))
+        channel.talk.on_gone = lambda: self._background.start(_ends(channel))
         expiry = asyncio.get_running_loop().call_later(ttl_s, self._end, channel)
         draining = asyncio.create_task(self._drained(service, channel))
         ticket = Ticket(name, principal, int(time.time()) + ttl_s)
@@ -99,7 +99,8 @@ class HttpSse:
             draining.cancel()
             del self._open[name]
             self._principals -= Counter([principal])
-            self._spawn(channel.talk.close())  # to its end, though the client, and with it this request, is gone
+            # to its end, though the client, and with it this request, is gone
+            self._background.start(channel.talk.close())
 
     async def post(
         self, service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Message
@@ -129,8 +130,7 @@ class HttpSse:
 
     async def close(self) -> None:
         """Waits until what was called off is."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.over()
 
     async def _passed_on(self, body: bytes) -> bytes:
         letter, service = _letters.decode(body), self._current()
@@ -163,11 +163,6 @@ class HttpSse:
             while not channel.out.empty():
                 channel.out.get_nowait()
             channel.out.put_nowait(None)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 async def _ends(channel: _Channel) -> None:

@@ -9,12 +9,13 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
 from gateway.stores.base import StoreUnavailable
@@ -312,7 +313,7 @@ class _Shared:
             read_bufsize=1 << 18,
         )
         self.ids = Ids(replica)
-        self.background: set[asyncio.Task[None]] = set()
+        self.background = Background()
         self.retiring: set[Upstream] = set()
 
 
@@ -328,7 +329,7 @@ class Upstreams:
         }
         for upstream in before or ():
             if upstream.name not in kept:
-                self._spawn(self._retire(upstream))
+                self._shared.background.start(self._retire(upstream))
 
     def __getitem__(self, name: str) -> Upstream:
         return self._by_name[name]
@@ -362,12 +363,11 @@ class Upstreams:
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""
         for upstream in self:
-            self._spawn(self._warm(upstream))
+            self._shared.background.start(self._warm(upstream))
 
     async def close(self) -> None:
         every = (*self, *self._shared.retiring)
-        for task in tuple(self._shared.background):
-            task.cancel()
+        await self._shared.background.close()
         await asyncio.gather(*(upstream.close() for upstream in every))
         await self._shared.http.close()
 
@@ -381,8 +381,3 @@ class Upstreams:
     async def _warm(self, upstream: Upstream) -> None:
         if await upstream.describe(upstream.settings.timeouts.first_byte_s) is None:
             log.warning("upstream %s does not answer yet", upstream.name)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._shared.background.add(task)
-        task.add_done_callback(self._shared.background.discard)

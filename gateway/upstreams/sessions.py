@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from gateway.background import Background
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import UPSTREAM
 from gateway.stores.shared import Shared as State
@@ -88,7 +89,7 @@ class Sessions:
         self._leased: set[str] = set()
         self._retired = False
         self._opening: dict[str, asyncio.Task[Any]] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
 
     def __len__(self) -> int:
@@ -340,7 +341,7 @@ class Sessions:
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
         if not shared.forwarded:
-            self._spawn(self._held.remove(self._wire.name, shared.session))
+            self._background.start(self._held.remove(self._wire.name, shared.session))
 
     def retire(self) -> None:
         """Listeners are told to listen anew, and the streams they heard end; calls under way go on, and are asked on
@@ -359,8 +360,7 @@ class Sessions:
         await asyncio.gather(*opening, return_exceptions=True)
         for shared in list(self._shared.values()):
             self._retire(shared)
-        while self._background:
-            await asyncio.wait(self._background)
+        await self._background.over()
 
     async def _open_shared(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
         self._make_room()
@@ -399,12 +399,7 @@ class Sessions:
         if shared.users and not shared.gone.is_set():
             log.debug("a shared session of upstream %s ends while it is used", self._wire.name)
         self.lost(shared)
-        self._spawn(self.delete(shared.session, shared.forwarded))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.start(self.delete(shared.session, shared.forwarded))
 
 
 def _packed(session: UpstreamSession) -> bytes:
