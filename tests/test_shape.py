@@ -28,11 +28,12 @@ FLOORS = {
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
-            3: "upstreams/base upstreams/patience upstreams/underway "
+            3: "upstreams/base upstreams/patience upstreams/underway upstreams/faults "
             "upstreams/reading upstreams/endpoints upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
-            "upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
+            "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
+            "upstreams/conversation "
             "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
             "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting front/talk "

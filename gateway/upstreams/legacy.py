@@ -21,7 +21,8 @@ from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.patience import Patience, within_own
 from gateway.upstreams.schemas import Schemas
-from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.sessions import Sessions
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import EVENTS

@@ -21,6 +21,7 @@ from gateway.metrics import Metrics
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import Connector, Ids
+from gateway.upstreams.faults import unauthorized
 from gateway.upstreams.http_sse import EitherTransport, HttpSse
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
@@ -28,7 +29,7 @@ from gateway.upstreams.patience import within
 from gateway.upstreams.probe import Credentials, discover, speaks_legacy
 from gateway.upstreams.stdio import StdioTransport
 from gateway.upstreams.transport import Transport
-from gateway.upstreams.wire import Wire, unauthorized
+from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Call

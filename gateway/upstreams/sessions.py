@@ -10,7 +10,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateway.background import Background
@@ -19,6 +18,7 @@ from gateway.stores.changes import UPSTREAM
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.patience import Patience, within
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH
 from policies import jsonrpc
@@ -48,30 +48,7 @@ MAX_TOLD = 4096
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 """Visible ASCII (basic/transports, Session Management); longer ones do not fit into a client's token."""
 
-Listener = Callable[[str, Json], None]
 T = TypeVar("T")
-
-
-@dataclass(eq=False, slots=True)
-class Shared:
-    """A session that calls of one principal and set of capabilities borrow."""
-
-    session: UpstreamSession
-    description: Description
-    forwarded: tuple[tuple[str, str], ...]
-    listeners: set[Listener] = field(default_factory=set)
-    subscribed: dict[str, int] = field(default_factory=dict)
-    level: str | None = None
-    users: int = 0
-    leased_as: str = ""
-    can_hear: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    pump: asyncio.Task[None] | None = None
-    expiry: asyncio.TimerHandle | None = None
-
-    def publish(self, method: str, params: Json) -> None:
-        for listener in tuple(self.listeners):
-            listener(method, params)
 
 
 class Sessions:

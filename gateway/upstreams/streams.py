@@ -11,7 +11,8 @@ from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.upstreams.conversation import Conversation, refusal
 from gateway.upstreams.patience import Patience
-from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.sessions import Sessions
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import EVENTS
 from policies.errors import Fault, SessionGone, UpstreamFault, UpstreamRetired
