@@ -28,7 +28,7 @@ FLOORS = {
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
-            3: "upstreams/base upstreams/patience upstreams/underway upstreams/faults "
+            3: "upstreams/base upstreams/patience upstreams/underway upstreams/faults upstreams/once "
             "upstreams/reading upstreams/endpoints upstreams/wire upstreams/transport upstreams/child "
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "

@@ -9,14 +9,15 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from gateway.background import Background
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import UPSTREAM
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.once import Once
 from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.transport import Transport
@@ -65,7 +66,7 @@ class Sessions:
         self._shared: dict[str, Shared] = {}
         self._leased: set[str] = set()
         self._retired = False
-        self._opening: dict[str, asyncio.Task[Any]] = {}
+        self._opening = Once()
         self._background = Background()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
 
@@ -168,7 +169,7 @@ class Sessions:
     ) -> UpstreamSession:
         """The owner's session in place of one that the upstream has lost, or of none: one for all replicas, whichever
         of them find that out at once. Raises `StoreUnavailable` where they cannot agree on it."""
-        return await self._once(owner.id, lambda: self._open_owned(owner, lost, forwarded, capabilities))
+        return await self._opening.outcome(owner.id, lambda: self._open_owned(owner, lost, forwarded, capabilities))
 
     async def _open_owned(
         self,
@@ -266,7 +267,7 @@ class Sessions:
         for _ in range(2):
             found = self._shared.get(key)
             if found is None or key in self._opening:
-                found = await self._once(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
+                found = await self._opening.outcome(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
             found.users += 1
             if found.expiry is not None:
                 found.expiry.cancel()
@@ -285,7 +286,7 @@ class Sessions:
         """Opens the stream of a session whose first call this is, or waits while another one does."""
         key = f"stream {id(shared)}"
         if shared.pump is None or key in self._opening:
-            await self._once(key, lambda: self._hear(shared))
+            await self._opening.outcome(key, lambda: self._hear(shared))
 
     async def _hear(self, shared: Shared) -> None:
         shared.pump = self.start_pump(shared)
@@ -331,10 +332,7 @@ class Sessions:
 
     async def close(self) -> None:
         """Deletes the shared sessions; those of legacy clients stay theirs."""
-        opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await self._opening.close()
         for shared in list(self._shared.values()):
             self._retire(shared)
         await self._background.over()
@@ -361,16 +359,6 @@ class Sessions:
 
     def _expire_later(self, shared: Shared) -> None:
         shared.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._retire, shared)
-
-    async def _once(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The outcome of `work`, which runs once for all who want it meanwhile, and to its end whoever leaves: what an
-        upstream has opened must not be forgotten half-way, and one that hangs keeps nobody in a queue."""
-        task = self._opening.get(key)
-        if task is None:
-            task = self._opening[key] = asyncio.create_task(work())
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
-        outcome: T = await asyncio.shield(task)
-        return outcome
 
     def _retire(self, shared: Shared) -> None:
         if shared.users and not shared.gone.is_set():
