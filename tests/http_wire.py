@@ -168,6 +168,8 @@ class SseReader:
     """The event stream grammar of the WHATWG HTML standard; comments are counted, an id belongs to its event alone."""
 
     comments: int = 0
+    inside: int = 0
+    """Comments that stood inside an event, which is legal and nothing that the gateway does."""
     fields: list[str] = field(default_factory=list)
     _text: bytearray = field(default_factory=bytearray)
     _first: bool = True
@@ -195,6 +197,7 @@ class SseReader:
     def _field(self, line: str) -> None:
         if line.startswith(":"):
             self.comments += 1
+            self.inside += bool(self.fields)
         else:
             self.fields.append(line)
 

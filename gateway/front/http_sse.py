@@ -9,13 +9,13 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from gateway.background import Background
 from gateway.drain import REFUSED
 from gateway.front import reply
 from gateway.front.hosting import route_of
@@ -89,7 +89,7 @@ class HttpSse:
         self._current = current
         self._open: dict[str, _Channel] = {}
         self._counts: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         current().state.mail.answer("http-sse", self._passed_on)
 
     def __len__(self) -> int:
@@ -130,7 +130,8 @@ class HttpSse:
             self._counts[who] -= 1
             if not self._counts[who]:
                 del self._counts[who]
-            self._spawn(channel.talk.close())  # to its end, though the client, and with it this request, is gone
+            # to its end, though the client, and with it this request, is gone
+            self._background.start(channel.talk.close())
 
     async def post(
         self, service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Message
@@ -170,8 +171,7 @@ class HttpSse:
 
     async def close(self) -> None:
         """Waits until what was called off is."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.over()
 
     async def _passed_on(self, body: bytes) -> bytes:
         letter, service = _letters.decode(body), self._current()
@@ -195,11 +195,6 @@ class HttpSse:
         if channel.talk.is_full and not is_cancel:
             raise ClientFault(f"{MAX_TAKEN} messages of this stream are being dealt with; wait for one", http=429)
         channel.talk.on(message, raw, via)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 async def _drained(service: Service, channel: _Channel) -> None:

@@ -157,7 +157,10 @@ class Stream:
             if self._request.version >= HttpVersion11:  # to HTTP/1.0 it ends with the connection
                 self.response.enable_chunked_encoding()
             self._request[_OPENED] = self
-            await self.response.prepare(self._request)
+            try:
+                await self.response.prepare(self._request)
+            except ConnectionError as error:  # the client's, and not that of an upstream whose answer is being read
+                raise ClientGone from error
 
     async def message(self, message: Message, event_id: str | None = None) -> None:
         """Writes a message; the last one of an answer says how the request went."""

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import refused
@@ -64,21 +65,21 @@ class Talk:
         self._may_listen = True
         self._calls: dict[tuple[type, Any], asyncio.Task[None]] = {}
         self._listens: set[asyncio.Task[None]] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.owner: FrontSession | None = None
         """The session that was opened here."""
-        self.on_gone: Callable[[], None] = lambda: None
+        self.on_gone: Callable[[], object] = lambda: None
         """Told when a server has lost that session."""
 
     async def idle(self) -> None:
         """Waits until no call is under way; what only listens is none."""
-        while calls := self._tasks - self._listens - {self._listening}:
+        while calls := self._background.running - self._listens - {self._listening}:
             await asyncio.wait(calls)
 
     @property
     def is_full(self) -> bool:
         """Whether so many messages are being dealt with that no further one may be taken, but for a cancel."""
-        return len(self._tasks) >= MAX_TAKEN
+        return len(self._background.running) >= MAX_TAKEN
 
     def renew(self, service: Service, route: Route) -> None:
         """Another configuration is in service: what no request opened goes on with that."""
@@ -93,10 +94,7 @@ class Talk:
 
     async def close(self) -> None:
         """Cancels what is still under way, and ends the session at the server."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.close()
         if self.owner is not None and self._via is not None:
             with contextlib.suppress(TimeoutError, Fault):
                 async with asyncio.timeout(FAREWELL_S):
@@ -113,7 +111,7 @@ class Talk:
             case jsonrpc.Notification(method=method) if method == CANCELLED:
                 self._cancel(message.params.get("requestId"))
             case _ if self.owner is not None:
-                self._spawn(self._take(message, self.owner, via))
+                self._background.start(self._take(message, self.owner, via))
             case _:
                 return  # 2026-07-28 has no other notifications of clients, and no responses
 
@@ -121,16 +119,18 @@ class Talk:
         key = (type(message.id), message.id)
         if len(self._calls) >= MAX_CALLS:
             why = Rejection(INVALID_REQUEST, f"{MAX_CALLS} requests are in flight; wait for one to end")
-            self._spawn(self._say(error(why, message.id).raw))
+            self._background.start(self._say(error(why, message.id).raw))
             return
         has_session = self.owner is not None or self._opening is not None
         claimed = era.of_request(None, has_session, False, message.method, meta_of(message.params))
         if claimed == "modern" and self._has_modern:
-            task = self._spawn(self._answered(message, self._modern(message, raw, via)))
+            task = self._background.start(self._answered(message, self._modern(message, raw, via)))
         elif message.method == "initialize":
-            task = self._opening = self._spawn(self._answered(message, self._initialize(message, self._opening, via)))
+            task = self._opening = self._background.start(
+                self._answered(message, self._initialize(message, self._opening, via))
+            )
         else:
-            task = self._spawn(self._answered(message, self._legacy(message, self._opening, via)))
+            task = self._background.start(self._answered(message, self._legacy(message, self._opening, via)))
         if message.method == LISTEN:
             self._listens.add(task)
             task.add_done_callback(self._listens.discard)
@@ -251,7 +251,7 @@ class Talk:
     def _listen(self, owner: FrontSession, via: Via) -> None:
         """What over Streamable HTTP is the GET stream: read from the first message after `initialize` on."""
         if self._listening is None and self._may_listen:
-            self._listening = self._spawn(self._stream(owner, via))
+            self._listening = self._background.start(self._stream(owner, via))
 
     async def _stream(self, owner: FrontSession, via: Via) -> None:
         tries = 0
@@ -264,9 +264,3 @@ class Talk:
                 return  # the server has no such stream
             await asyncio.sleep(_LISTEN_AGAIN_S[min(tries, len(_LISTEN_AGAIN_S) - 1)])
             tries += 1
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from multidict import CIMultiDict
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.asking import Visits
@@ -20,7 +21,8 @@ from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.patience import Patience, within_own
 from gateway.upstreams.schemas import Schemas
-from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.sessions import Sessions
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import EVENTS
@@ -67,7 +69,7 @@ class LegacyConnector:
         self._running: dict[int, Conversation] = {}
         self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
         self.sessions.start_pump = self._streams.start_pump
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
         if call.method == LISTEN:
@@ -94,8 +96,7 @@ class LegacyConnector:
             await self.sessions.tell(session, jsonrpc.notification(call.method, params), call.forwarded)
 
     async def close(self) -> None:
-        while self._background:
-            await asyncio.wait(self._background)
+        await self._background.over()
         await self._streams.close()
         await self.sessions.close()
 
@@ -205,11 +206,11 @@ class LegacyConnector:
             if talk.task is not None:
                 await self._finish(session, call, talk, talk.task)
         except asyncio.CancelledError:
-            self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
+            self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
             raise
         except UpstreamFault as fault:
             if fault.http == 504 or talk.task is not None:  # it may still run: nobody waits for it any more
-                self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
+                self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
             fault.executed = fault.executed or talk.task is not None  # whatever became of what looked for its outcome
             raise
         finally:
@@ -336,11 +337,6 @@ class LegacyConnector:
 
         result = (await self._borrowed(call, list_tools)).get("result")
         return result if isinstance(result, dict) else None
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
 
 def _with_meta(params: Json, meta: Json) -> Json:

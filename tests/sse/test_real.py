@@ -113,10 +113,20 @@ async def rich() -> AsyncIterator[Both]:
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_client_of_any_age_can_read_all_that_a_newer_server_says(rich: Both, client: str) -> None:
     for said in await understood(client, list(rich.routed.values()), rich=True):
-        kinds = [block["type"] for block in said["tools/call"]["content"]]
-        assert len(kinds) == 6
-        assert {"audio", "resource_link"} & set(kinds) == (
-            set() if client.endswith("0") else {"audio", "resource_link"}
-        )
+        blocks = said["tools/call"]["content"]
+        whole = [block["type"] for block in blocks]
+        assert len(whole) == 6
+        if client.endswith("0"):
+            assert whole == ["text", "image", "text", "text", "resource", "resource"]
+            assert blocks[2]["text"] == "[audio, audio/wav]"
+            assert "note://one" in blocks[3]["text"]
+        else:
+            assert whole == ["text", "image", "audio", "resource_link", "resource", "resource"]
+        [tool] = said["tools/list"]["tools"]
+        assert (tool["name"], tool["inputSchema"]["type"]) == ("rich", "object")
+        [resource] = said["resources/list"]["resources"]
+        assert (resource["uri"].rstrip("/"), said["resources/list"]["nextCursor"]) == ("note://one", "größe=+/")
+        [prompt] = said["prompts/list"]["prompts"]
+        assert (prompt["name"], prompt["arguments"][0]["name"]) == ("p", "a")
         assert said["resources/read"]["contents"][0]["uri"].startswith("note://one")
         assert said["prompts/get"]["messages"][0]["content"]["text"] == "hello"
