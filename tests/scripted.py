@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from tests.http_wire import DEADLINE_S, LAST_CHUNK, Buffered, Headers, chunk, header_bytes, read_body, read_head
+from tests.ports import free_port
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -178,7 +179,7 @@ def response(ident: Any, outcome: Json | Err) -> Json:
 
 
 class Upstream:
-    """A scripted HTTP server on a port of 127.0.0.1 that the system chose, serving every path alike."""
+    """A scripted HTTP server on a free port of 127.0.0.1, serving every path alike."""
 
     path = "/mcp"
     unknown = Err(-32601, "Method not found", status=404)
@@ -195,7 +196,7 @@ class Upstream:
         self._waiting: dict[Any, asyncio.Future[Json]] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._port = 0
+        self._port = free_port()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -214,9 +215,8 @@ class Upstream:
         return f"127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """Listens; after `stop`, on the same port as before."""
+        """Listens; after `stop`, on the same port as before, which nobody has taken meanwhile."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port, limit=2**20)
-        self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Closes the listener and every connection."""

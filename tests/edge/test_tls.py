@@ -61,8 +61,9 @@ class TlsUpstream(ModernUpstream):
         self._context = context
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**20, ssl=self._context)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", self._port, limit=2**20, ssl=self._context
+        )
 
     @property
     def url(self) -> str:

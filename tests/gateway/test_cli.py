@@ -20,6 +20,7 @@ from gateway.config import json_schema
 from gateway.demo.children import running
 from policies.wellformed import sealing_key
 from tests.http_wire import DEADLINE_S
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 START_S = 30.0
@@ -247,8 +248,7 @@ async def test_probe_tells_a_server_of_sessions_from_one_of_2026_07_28() -> None
 
 
 async def test_probe_of_nothing_ends_with_4_and_shows_no_query() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"
+    url = f"http://127.0.0.1:{free_port()}/mcp"
     done = await run("probe", f"{url}?key=planted")
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith(f"{url}: ")

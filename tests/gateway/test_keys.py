@@ -3,7 +3,6 @@ sessions when a key is changed."""
 
 import asyncio
 import hashlib
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream
+from tests.ports import free_port
 from tests.raw_front import Answer, Front, modern_headers, modern_request
 
 CI, OPS, STRANGER = ("mfd_" + letter * 43 for letter in "abc")
@@ -195,9 +195,7 @@ SEALING = tuple(f"{name}:{name * 42}A" for name in ("a", "b"))
 
 async def test_sealing_keys_are_changed_under_running_sessions_of_an_official_client(tmp_path: Path) -> None:
     """Three starts on one port: the old key; the new one before the old; the new one alone."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     async with LegacyUpstream() as upstream:
 
         async def start(*keys: str) -> GatewayProcess:

@@ -20,10 +20,11 @@ from tests.gateway_process import GatewayProcess, running
 from tests.hop import Hop, hopping
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
+from tests.ports import free_port
 from tests.raw_front import BOTH_TYPES, Answer, Front, modern_headers, modern_request
 from tests.replicas.stage import outcome, said
 from tests.scripted import Call, Json
-from tests.valkey import free_port, valkey
+from tests.valkey import valkey
 
 QUICK: Json = {"name": "quick", "arguments": {}}
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
