@@ -22,6 +22,9 @@ PREFIX = "io.modelcontextprotocol/"
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 BOTH_TYPES = "application/json, text/event-stream"
+NO_STREAM = {"Accept": "application/json"}
+"""For what stands in an answer's head: a client with a session that reads streams gets one, with 200, where its call
+takes a twentieth of a second."""
 CLIENT_INFO = {"name": "raw-front", "version": "1.0"}
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"} | dict.fromkeys(
     ("tasks/get", "tasks/update", "tasks/cancel"), "taskId"

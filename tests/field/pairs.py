@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.door import Door
-from tests.raw_front import Answer, Front
+from tests.raw_front import Answer, Front, Overrides
 
 PAIRS = [(front, upstream) for front in ("modern", "legacy") for upstream in ("modern", "legacy")]
 every_pair = pytest.mark.parametrize(
@@ -23,12 +23,13 @@ async def ask(
     *,
     ident: Any = 1,
     capabilities: dict[str, Any] | None = None,
+    headers: Overrides | None = None,
 ) -> Answer:
-    """One request by a client of this era; a legacy one opens a session for it."""
+    """One request by a client of this era; a legacy one opens a session for it. `headers`: of the request alone."""
     if front_era == "modern":
-        return await front.modern(method, params, ident=ident, capabilities=capabilities)
+        return await front.modern(method, params, ident=ident, capabilities=capabilities, headers=headers)
     session = await front.initialize(capabilities=capabilities)
-    return await session.request(method, params, ident=ident)
+    return await session.request(method, params, ident=ident, headers=headers)
 
 
 async def ask_pair(door: Door, pair: tuple[str, str], method: str, params: dict[str, Any], **more: Any) -> Answer:

@@ -15,7 +15,7 @@ from tests.field.replicas import Two
 from tests.fleet import at, fleet
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.peers import LegacyUpstream, ModernUpstream
-from tests.raw_front import CLIENT_INFO, LEGACY, Answer, request
+from tests.raw_front import CLIENT_INFO, LEGACY, NO_STREAM, Answer, request
 from tests.scripted import Call, Err
 from tests.valkey import started
 
@@ -172,7 +172,7 @@ async def test_a_legacy_client_starts_anew_unless_its_upstream_may_be_healed(hea
         session = await gateway.front("/legacy").initialize()
         assert "result" in (await session.request("tools/call", {"name": "echo"})).final
         upstream.live.clear()
-        answer = await session.request("tools/call", {"name": "echo"}, ident=2)
+        answer = await session.request("tools/call", {"name": "echo"}, ident=2, headers=NO_STREAM)
         if heal:
             assert "result" in answer.final
             assert "result" in (await session.request("tools/list")).final

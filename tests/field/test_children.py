@@ -12,7 +12,7 @@ import pytest
 from tests.field.pairs import either_front
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import text
-from tests.raw_front import Answer, Front, Session
+from tests.raw_front import NO_STREAM, Answer, Front, Session
 from tests.scripted import Err, Json
 from tests.stdio.puppets import Puppet, Puppets, subscription
 
@@ -383,7 +383,7 @@ async def test_a_session_of_its_own_asks_its_client_and_dies_alone() -> None:
         child.order(exit=1)
         assert "process has ended" in (await pending).error["message"]
         del puppets.on["tools/call"]
-        gone = await one.request("tools/call", {"name": "t"})
+        gone = await one.request("tools/call", {"name": "t"}, headers=NO_STREAM)
         assert (gone.status, gone.code) == (404, -32001)
         assert "name" in (await two.request("tools/call", {"name": "t"})).said
         assert (await two.delete()).status == 200

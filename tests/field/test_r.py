@@ -11,7 +11,7 @@ from tests.field.replicas import Two
 from tests.fleet import at, fleet
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import TOOL, LegacyUpstream, ModernUpstream
-from tests.raw_front import request
+from tests.raw_front import NO_STREAM, request
 from tests.scripted import Json
 
 METHODS: list[tuple[str, Json]] = [
@@ -134,7 +134,8 @@ async def test_a_session_that_expired_upstream_is_replaced_on_every_route_that_s
                 upstream.live.clear()
             for name, session in owned.items():
                 for _ in range(2):
-                    assert (await session.request("tools/call", {"name": "echo"})).status == 404
+                    lost = await session.request("tools/call", {"name": "echo"}, headers=NO_STREAM)
+                    assert lost.status == 404
                 anew = await replicas.front(f"/{name}").initialize()
                 for _ in range(2):
                     assert "result" in (await anew.request("tools/call", {"name": "echo"})).final
