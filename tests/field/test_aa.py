@@ -1,13 +1,16 @@
 """Field reports AA2, AA10, AA12: how an upstream's failures are recovered from, and what they become."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.door import Door
 from tests.field.pairs import ask, every_pair
-from tests.gateway_process import running
+from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream
+from tests.raw_front import NO_STREAM
 from tests.scripted import Call
 
 LOST = {
@@ -77,22 +80,28 @@ def failing(status: int, headers: list[tuple[str, str]]) -> Any:
 CHALLENGE = [("WWW-Authenticate", 'Bearer error="invalid_token"')]
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def forwarding(shared_door: Door) -> AsyncIterator[GatewayProcess]:
+    """A second gateway before the same upstreams, to which callers' credentials go."""
+    forwards = {"forward_headers": ["Authorization"]}
+    async with running({era: (shared_door.upstream(era), forwards) for era in ("legacy", "modern")}) as gateway:
+        yield gateway
+
+
 @pytest.mark.field("AA10")
 @every_pair
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_refused_credential_is_its_owners_to_mend(
-    door: Door, front_era: str, upstream_era: str, status: int
+    door: Door, forwarding: GatewayProcess, front_era: str, upstream_era: str, status: int
 ) -> None:
     door.upstream(upstream_era).on_http = failing(status, CHALLENGE)
-    answer = await ask(door.front(upstream_era), front_era, "tools/list")
+    answer = await ask(door.front(upstream_era), front_era, "tools/list", headers=NO_STREAM)
     assert "gateway's credentials" in answer.error["message"]
     assert answer.status == (502 if front_era == "modern" else 200)
     assert "WWW-Authenticate" not in answer.headers
-    forwards = {"forward_headers": ["Authorization"]}
-    async with running({"x": (door.upstream(upstream_era), forwards)}) as gateway:
-        answer = await ask(gateway.front("/x"), front_era, "tools/list")
-        assert answer.status == status
-        assert answer.headers.get("WWW-Authenticate") == CHALLENGE[0][1]
+    answer = await ask(forwarding.front(f"/{upstream_era}"), front_era, "tools/list", headers=NO_STREAM)
+    assert answer.status == status
+    assert answer.headers.get("WWW-Authenticate") == CHALLENGE[0][1]
 
 
 @pytest.mark.field("AA10")
@@ -110,7 +119,7 @@ async def test_a_page_in_place_of_an_answer_is_an_error_without_a_word_of_it(
     door: Door, front_era: str, upstream_era: str, status: int, becomes: int
 ) -> None:
     door.upstream(upstream_era).on_http = failing(status, [("Retry-After", "7")])
-    answer = await ask(door.front(upstream_era), front_era, "tools/list", ident="seven")
+    answer = await ask(door.front(upstream_era), front_era, "tools/list", ident="seven", headers=NO_STREAM)
     assert answer.final["id"] == "seven"
     assert answer.code == -32603
     assert str(status) in answer.error["message"]

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tests.door import Door
 from tests.edge.process import connections, resident_bytes, until
@@ -113,6 +115,19 @@ async def test_a_page_of_this_machine_may_call_a_loopback_listener(door: Door, o
     assert answer.headers.get("Access-Control-Allow-Origin") == origin
 
 
+PUBLIC = {
+    "public_url": "https://mcp.example.com",
+    "origins": [APP, "https://*.pages.example", "http://dev.example:*"],
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def public() -> AsyncIterator[tuple[ModernUpstream, GatewayProcess]]:
+    """A gateway that the world reaches by a name."""
+    async with ModernUpstream() as upstream, running({"x": upstream}, **PUBLIC) as gateway:
+        yield upstream, gateway
+
+
 @pytest.mark.field("L4")
 @pytest.mark.parametrize(
     ("origin", "status"),
@@ -131,17 +146,13 @@ async def test_a_page_of_this_machine_may_call_a_loopback_listener(door: Door, o
         ("https://mcp.example.com", 200),
     ],
 )
-async def test_listed_origins_are_served_by_name_wildcard_and_port(origin: str, status: int) -> None:
-    async with ModernUpstream() as upstream, running({"x": upstream}, **PUBLIC) as gateway:
-        answer = await gateway.front("/x").modern("tools/list", headers={"Origin": origin, "Host": "mcp.example.com"})
-        assert answer.status == status
-        assert answer.headers.get("Access-Control-Allow-Origin") == (origin if status == 200 else None)
-
-
-PUBLIC = {
-    "public_url": "https://mcp.example.com",
-    "origins": [APP, "https://*.pages.example", "http://dev.example:*"],
-}
+async def test_listed_origins_are_served_by_name_wildcard_and_port(
+    public: tuple[ModernUpstream, GatewayProcess], origin: str, status: int
+) -> None:
+    _, gateway = public
+    answer = await gateway.front("/x").modern("tools/list", headers={"Origin": origin, "Host": "mcp.example.com"})
+    assert answer.status == status
+    assert answer.headers.get("Access-Control-Allow-Origin") == (origin if status == 200 else None)
 
 
 @pytest.mark.field("L4")
@@ -149,11 +160,14 @@ PUBLIC = {
     ("host", "status"),
     [("mcp.example.com", 200), ("MCP.example.com:443", 200), ("evil.example", 403), ("x.mcp.example.com", 403)],
 )
-async def test_the_hosts_of_the_public_url_are_served_and_no_others(host: str, status: int) -> None:
-    async with ModernUpstream() as upstream, running({"x": upstream}, **PUBLIC) as gateway:
-        answer = await gateway.front("/x").modern("tools/list", headers={"Host": host})
-        assert answer.status == status
-        assert bool(upstream.calls("tools/list")) == (status == 200)
+async def test_the_hosts_of_the_public_url_are_served_and_no_others(
+    public: tuple[ModernUpstream, GatewayProcess], host: str, status: int
+) -> None:
+    upstream, gateway = public
+    upstream.reset()
+    answer = await gateway.front("/x").modern("tools/list", headers={"Host": host})
+    assert answer.status == status
+    assert bool(upstream.calls("tools/list")) == (status == 200)
 
 
 @pytest.mark.field("L4")
@@ -251,7 +265,8 @@ async def test_accept_is_read_leniently_and_both_forms_are_asked_for_upstream(
     else:
         answer = await (await front.initialize()).request("tools/list", headers=headers)
     assert answer.status == 200
-    assert answer.content_type == form
+    both = accept != "application/json"  # who reads both gets a stream in a session where the answer takes long
+    assert answer.content_type in {form, "text/event-stream" if front_era == "legacy" and both else form}
     assert "tools" in answer.result
     sent = door.upstream(upstream_era).calls("tools/list")[-1].headers.get("Accept") or ""
     assert {part.strip() for part in sent.split(",")} == {"application/json", "text/event-stream"}

@@ -4,18 +4,42 @@ import base64
 import gzip
 import json
 import zlib
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tests.door import Door
 from tests.field.pairs import ask, either_front, either_upstream, every_pair
-from tests.gateway_process import running
+from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import chunk
 from tests.peers import LegacyUpstream, ModernUpstream, text
 from tests.raw_front import modern_headers, modern_request
 from tests.scripted import Call, response
 
 LIMIT = 4096
+LIMITS = {"max_body_bytes": LIMIT, "max_response_bytes": 2**20, "max_event_bytes": 2**20}
+FORWARDED = {"forward_headers": ["X-Foo", "X-Tenant"]}
+Bounded = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_bounded() -> AsyncIterator[Bounded]:
+    async with LegacyUpstream() as legacy, ModernUpstream() as modern:
+        behind = {"legacy": (legacy, FORWARDED), "modern": (modern, FORWARDED)}
+        async with running(behind, limits=LIMITS) as gateway:
+            yield gateway, {"legacy": legacy, "modern": modern}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bounded(shared_bounded: Bounded) -> AsyncIterator[Bounded]:
+    """A gateway with small limits, its upstreams without a script."""
+    _, upstreams = shared_bounded
+    for upstream in upstreams.values():
+        upstream.reset()
+    yield shared_bounded
+    for upstream in upstreams.values():
+        upstream.check()
 
 
 def of_size(size: int, **more: object) -> bytes:
@@ -27,24 +51,25 @@ def of_size(size: int, **more: object) -> bytes:
 @pytest.mark.field("X1")
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
 @either_upstream
-async def test_a_body_up_to_the_limit_is_served_and_a_byte_more_is_413(upstream_era: str, chunked: bool) -> None:
-    async with ModernUpstream() if upstream_era == "modern" else LegacyUpstream() as upstream:
-        async with running({"x": upstream}, limits={"max_body_bytes": LIMIT}) as gateway:
-            front = gateway.front("/x")
-            for size, status in ((LIMIT - 1, 200), (LIMIT, 200), (LIMIT + 1, 413), (3 * LIMIT, 413)):
-                body = of_size(size)
-                headers = front.posting(modern_headers(json.loads(body)))
-                if chunked:
-                    headers = {**headers, "Content-Length": None, "Transfer-Encoding": "chunked"}
-                    body = chunk(body[:100]) + chunk(body[100:]) + b"0\r\n\r\n"
-                before = len(upstream.calls("tools/call"))
-                answer = await front.send("POST", headers, body)
-                assert answer.status == status
-                assert len(upstream.calls("tools/call")) == before + (status == 200)
-                if status == 413:
-                    assert answer.code == -32600
-                    assert str(LIMIT) in answer.error["message"]
-                    assert "max_body_bytes" in answer.error["message"]
+async def test_a_body_up_to_the_limit_is_served_and_a_byte_more_is_413(
+    bounded: Bounded, upstream_era: str, chunked: bool
+) -> None:
+    gateway, upstreams = bounded
+    upstream, front = upstreams[upstream_era], gateway.front(f"/{upstream_era}")
+    for size, status in ((LIMIT - 1, 200), (LIMIT, 200), (LIMIT + 1, 413), (3 * LIMIT, 413)):
+        body = of_size(size)
+        headers = front.posting(modern_headers(json.loads(body)))
+        if chunked:
+            headers = {**headers, "Content-Length": None, "Transfer-Encoding": "chunked"}
+            body = chunk(body[:100]) + chunk(body[100:]) + b"0\r\n\r\n"
+        before = len(upstream.calls("tools/call"))
+        answer = await front.send("POST", headers, body)
+        assert answer.status == status
+        assert len(upstream.calls("tools/call")) == before + (status == 200)
+        if status == 413:
+            assert answer.code == -32600
+            assert str(LIMIT) in answer.error["message"]
+            assert "max_body_bytes" in answer.error["message"]
 
 
 @pytest.mark.field("X2")
@@ -60,7 +85,9 @@ async def test_three_mebibytes_are_no_matter_without_any_setting(door: Door, fro
 @pytest.mark.field("X3")
 @every_pair
 @pytest.mark.parametrize("form", ["json", "event"])
-async def test_an_endless_answer_is_cut_off_while_it_comes(front_era: str, upstream_era: str, form: str) -> None:
+async def test_an_endless_answer_is_cut_off_while_it_comes(
+    bounded: Bounded, front_era: str, upstream_era: str, form: str
+) -> None:
     async def endless(call: Call) -> None:
         kind = "application/json" if form == "json" else "text/event-stream"
         await call.stream(content_type=kind)
@@ -71,13 +98,11 @@ async def test_an_endless_answer_is_cut_off_while_it_comes(front_era: str, upstr
         except ConnectionError:
             call.broken = True
 
-    limits = {"max_response_bytes": 2**20, "max_event_bytes": 2**20}
-    async with ModernUpstream() if upstream_era == "modern" else LegacyUpstream() as upstream:
-        upstream.on["tools/call"] = endless
-        async with running({"x": upstream}, limits=limits) as gateway:
-            answer = await ask(gateway.front("/x"), front_era, "tools/call", {"name": "echo"})
-            assert answer.code == -32603
-            assert str(2**20) in answer.error["message"]
+    gateway, upstreams = bounded
+    upstreams[upstream_era].on["tools/call"] = endless
+    answer = await ask(gateway.front(f"/{upstream_era}"), front_era, "tools/call", {"name": "echo"})
+    assert answer.code == -32603
+    assert str(2**20) in answer.error["message"]
 
 
 @pytest.mark.field("X4")
@@ -125,7 +150,8 @@ async def test_a_large_answer_is_compressed_for_those_who_ask(
 ) -> None:
     door.modern.on["tools/call"] = text("x" * 100_000)
     door.legacy.on["tools/call"] = text("x" * 100_000)
-    front, headers = door.front(front_era), {"Accept-Encoding": accept}
+    # who reads streams too gets one where the answer takes long, and streams are not compressed
+    front, headers = door.front(front_era), {"Accept": "application/json", "Accept-Encoding": accept}
     if front_era == "modern":
         got = await front.modern("tools/call", {"name": "echo"}, headers=headers)
     else:
@@ -155,7 +181,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
 
 @pytest.mark.field("X4")
 @every_pair
-@pytest.mark.parametrize("packed", [b"no gzip at all", gzip.compress(b"{}" * 99)[:-9]])
+@pytest.mark.parametrize("packed", [b"no gzip at all", gzip.compress(b"{}" * 99)[:-9]], ids=["none", "cut short"])
 async def test_a_broken_coding_is_an_error(door: Door, front_era: str, upstream_era: str, packed: bytes) -> None:
     async def answer(call: Call) -> None:
         await call.json(packed, headers=[("Content-Encoding", "gzip")])
@@ -192,29 +218,30 @@ BACK = [
 
 @pytest.mark.field("X7")
 @every_pair
-async def test_what_belongs_to_one_hop_ends_there_both_ways(front_era: str, upstream_era: str) -> None:
+async def test_what_belongs_to_one_hop_ends_there_both_ways(
+    bounded: Bounded, front_era: str, upstream_era: str
+) -> None:
     async def answer(call: Call) -> None:
         result = {"tools": [], "resultType": "complete"}
         await call.json(response(call.seen.id, result), headers=BACK)
 
-    async with ModernUpstream() if upstream_era == "modern" else LegacyUpstream() as upstream:
-        upstream.on["tools/list"] = answer
-        async with running({"x": (upstream, {"forward_headers": ["X-Foo", "X-Tenant"]})}) as gateway:
-            front = gateway.front("/x")
-            if front_era == "modern":
-                got = await front.modern("tools/list", headers=HOP)
-            else:
-                got = await (await front.initialize(headers=HOP)).request("tools/list")
-            sent = upstream.calls("tools/list")[-1].headers
-        assert sent.all("X-Tenant") == ["acme"]
-        for name in ("X-Foo", "Keep-Alive", "TE", "Proxy-Authorization", "Proxy-Connection", "Trailer", "Cookie"):
-            assert name not in sent, name
-        assert "evil" not in repr(sent)
-        assert "203.0.113.9" not in repr(sent)
-        assert "X-Foo" not in (sent.get("Connection") or "")
-        names = {name.lower() for name, _ in got.headers.lines}
-        assert not names & {name.lower() for name, _ in BACK} - {"connection", "server"}
-        assert "inner" not in repr(got.headers)
+    gateway, upstreams = bounded
+    upstream, front = upstreams[upstream_era], gateway.front(f"/{upstream_era}")
+    upstream.on["tools/list"] = answer
+    if front_era == "modern":
+        got = await front.modern("tools/list", headers=HOP)
+    else:
+        got = await (await front.initialize(headers=HOP)).request("tools/list")
+    sent = upstream.calls("tools/list")[-1].headers
+    assert sent.all("X-Tenant") == ["acme"]
+    for name in ("X-Foo", "Keep-Alive", "TE", "Proxy-Authorization", "Proxy-Connection", "Trailer", "Cookie"):
+        assert name not in sent, name
+    assert "evil" not in repr(sent)
+    assert "203.0.113.9" not in repr(sent)
+    assert "X-Foo" not in (sent.get("Connection") or "")
+    names = {name.lower() for name, _ in got.headers.lines}
+    assert not names & {name.lower() for name, _ in BACK} - {"connection", "server"}
+    assert "inner" not in repr(got.headers)
 
 
 @pytest.mark.field("X7")

@@ -1,11 +1,16 @@
 """Rules of a route as the running gateway applies them: by method and name in either era, by `Mcp-Param-*` for requests
 that have such headers. How a rule matches text: `tests/policies/test_routing.py`."""
 
-import pytest
+from collections.abc import AsyncIterator
 
-from tests.gateway_process import running
+import pytest
+import pytest_asyncio
+
+from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import modern_headers, modern_request, sentinel
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CALL = modern_request("tools/call", {"name": "echo", "arguments": {}})
 BY_REGION = {
@@ -13,6 +18,19 @@ BY_REGION = {
     "rules": [{"params": {"Region": {"prefix": "eu-"}}, "upstream": "europe"}],
     "default": "world",
 }
+
+
+House = tuple[GatewayProcess, dict[str, ModernUpstream]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def house() -> AsyncIterator[House]:
+    async with (
+        ModernUpstream() as europe,
+        ModernUpstream() as world,
+        running({"europe": europe, "world": world}, routes=[BY_REGION]) as gateway,
+    ):
+        yield gateway, {"europe": europe, "world": world}
 
 
 @pytest.mark.parametrize(
@@ -27,16 +45,17 @@ BY_REGION = {
         ({}, "world"),
     ],
 )
-async def test_a_rule_on_a_parameter_looks_at_its_header_decoded(headers: dict[str, str], takes: str) -> None:
-    async with (
-        ModernUpstream() as europe,
-        ModernUpstream() as world,
-        running({"europe": europe, "world": world}, routes=[BY_REGION]) as gateway,
-    ):
-        answer = await gateway.front().post(CALL, {**modern_headers(CALL), **headers})
-        assert answer.status == 200, repr(answer)
-        assert len(europe.calls("tools/call")) == (1 if takes == "europe" else 0)
-        assert len(world.calls("tools/call")) == (0 if takes == "europe" else 1)
+async def test_a_rule_on_a_parameter_looks_at_its_header_decoded(
+    house: House, headers: dict[str, str], takes: str
+) -> None:
+    gateway, upstreams = house
+    for upstream in upstreams.values():
+        upstream.reset()
+    answer = await gateway.front().post(CALL, {**modern_headers(CALL), **headers})
+    assert answer.status == 200, repr(answer)
+    assert {name: len(upstream.calls("tools/call")) for name, upstream in upstreams.items()} == {
+        name: int(name == takes) for name in upstreams
+    }
 
 
 async def test_a_session_reaches_every_upstream_that_a_rule_names() -> None:
