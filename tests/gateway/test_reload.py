@@ -40,7 +40,7 @@ class Live:
     async def until(self, holds: Callable[[], Any]) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not holds():
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
 
     async def until_answered(self, path: str, status: int) -> Answer:
         """Asks until the answer has this status: the reload has arrived."""

@@ -19,10 +19,11 @@ from tests.gateway.test_metrics import ASKED, SERVED
 from tests.gateway_process import GatewayProcess, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
+from tests.ports import free_port
 from tests.raw_front import BOTH_TYPES, Answer, Front, modern_headers, modern_request
 from tests.scrape import scrape, settled, value
 from tests.scripted import Call
-from tests.valkey import free_port, valkey
+from tests.valkey import valkey
 
 KEY = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 MANY = 40
@@ -57,7 +58,7 @@ class Fleet:
     async def until(self, holds: Callable[[], Any]) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not holds():
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
 
     async def until_all_answer(self, path: str, status: int) -> None:
         """Asks until every worker gives this status: as many connections in a row as meet them all."""

@@ -50,7 +50,7 @@ async def replica(url: str, ring: KeyRing = RING) -> AsyncIterator[Mail]:
     try:
         async with asyncio.timeout(DEADLINE_S):
             while not await store.get(f"replica:{mail.replica}"):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
         yield mail
     finally:
         await mail.close()
@@ -159,7 +159,7 @@ async def fed(items: AsyncGenerator[bytes, None]) -> AsyncIterator[tuple[Feeds, 
         await owner.start()
         async with replica(url) as reader, asyncio.timeout(DEADLINE_S):
             while not await store.get(f"replica:{owner.replica}"):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
             yield feeds, Feed(reader, owner.replica, feeds.offer(items))
             await feeds.close()
         await owner.close()
