@@ -8,6 +8,8 @@
 # requirements/oldest.in and tests/node/package.json.
 
 PYTHON ?= python3
+# Processes that share the tests. These wait more than they work: one more than a small machine has processors.
+WORKERS ?= 3
 BIN := .venv/bin
 PIP := -m pip --quiet --disable-pip-version-check install
 LOCKED = $(PYTHON) requirements/locked.py
@@ -30,7 +32,7 @@ demo: $(DEMO) ## run the gateway in front of sample servers
 	$(BIN)/mcp-front-door demo $(ARGS)
 
 test: $(TEST) $(SDK1) $(OLDEST) $(NODE) ## run the tests (ARGS=... goes to pytest)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
 # Debian's redis-server has the TLS that the server on PyPI is built without.
 test-system: $(TEST) ## run the store's tests against the system's redis-server, over TLS

@@ -1,15 +1,23 @@
-"""What every test folder shares: the gateway of `tests/door.py`, and the list of field-report marks, for the test that
-compares it with the register."""
+"""What every test folder shares: the gateway of `tests/door.py`, the rooms of `tests/rooms.py`, and the list of
+field-report marks, for the test that compares it with the register."""
 
 import json
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
+from xdist.remote import Producer
 
 from tests.door import door, shared_door
+from tests.rooms import Rooms, long_rooms_first
 
 __all__ = ["door", "shared_door"]
+
+
+# How long an example takes says nothing on a machine that others use.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
@@ -23,6 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--system", action="store_true", help="with the operating system's own redis-server, which has TLS"
     )
     parser.addoption("--field-marks", metavar="FILE", help="write each collected test's field reports to FILE as JSON")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long_rooms_first(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Rooms:
+    return Rooms(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
