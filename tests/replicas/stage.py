@@ -17,7 +17,7 @@ from tests.asks.talk import ACCEPT, ELICIT, EVERYTHING, FORM
 from tests.fleet import Fleet
 from tests.http_wire import DEADLINE_S, header_bytes
 from tests.peers import LegacyUpstream, ModernUpstream, text
-from tests.raw_front import Answer, Front, Session, modern_headers, modern_request, reset
+from tests.raw_front import NO_STREAM, Answer, Front, Session, modern_headers, modern_request, reset
 from tests.scripted import Call, Json
 
 BEFORE, RUNS, PARKED, RETRY = MOMENTS = ("before the call", "while it runs", "while parked", "during the retry")
@@ -164,7 +164,7 @@ class Cell:
                     return "asked"
                 return said(answer)
             if self.moment == BEFORE:
-                return said(await self.through(index).request("tools/call", self.params))
+                return said(await self.through(index).request("tools/call", self.params, headers=NO_STREAM))
             async with self.through(index).open("tools/call", self.params) as opened:
                 return await self._hear(opened)
         except GONE:
