@@ -14,6 +14,7 @@ from gateway.drain import NOT_ASKED, Draining
 from gateway.exchange import Exchange
 from gateway.front import operation, reply
 from gateway.front.elsewhere import Followed, Source, unpack
+from gateway.front.gathering import Gathered
 from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
 from gateway.stores.feeds import Feed
@@ -38,7 +39,9 @@ RETRY_MS = 1000
 """What a legacy client is told to wait before it resumes a stream."""
 
 
-async def drive_modern(request: web.BaseRequest, rounds: Rounds | Followed, accept: Acceptance) -> web.StreamResponse:
+async def drive_modern(
+    request: web.BaseRequest, rounds: Rounds | Followed | Gathered, accept: Acceptance
+) -> web.StreamResponse:
     """Until the last event, until the client is asked for something, or until it goes, which cancels the exchange."""
     service, to = rounds.service, rounds.to
     keep_alive_s = service.settings.streams.keep_alive_s

@@ -14,10 +14,10 @@ import msgspec
 from gateway.front.service import Caller, Service
 from gateway.stores.feeds import Feed
 from gateway.stores.mail import ReplicaGone
-from policies import jsonrpc, session
+from policies import jsonrpc, session, task_ids
 from policies.admission import Head
 from policies.delivery import Addressee, Message
-from policies.errors import Rejection, SessionGone
+from policies.errors import ClientFault, Rejection, SessionGone
 from policies.exchange import FrontSession, Reply
 from policies.mcp import Json
 from policies.settings_routes import Route
@@ -58,17 +58,32 @@ def unpack(raw: bytes) -> tuple[Message, str | None]:
     return Message(said.raw, said.last, rejection, said.tool_error), said.event_id
 
 
+class TaskGone(ClientFault):
+    """The process that had a task has ended, and the task with it: one that is not known any more."""
+
+    code = task_ids.UNKNOWN.code
+    http = task_ids.UNKNOWN.status
+
+    def __init__(self) -> None:
+        super().__init__(task_ids.UNKNOWN.message)
+
+
 @dataclass(slots=True)
 class Followed:
-    """A modern call that goes on at another replica, as `gateway/front/rounds.py` shows one of this."""
+    """A modern call that goes on at another replica, as `gateway/front/rounds.py` shows one of this. `about_task`: it
+    is about a task of a process there, and none of it is known once that has ended."""
 
     service: Service
     to: Addressee
     feed: Feed
+    about_task: bool = False
     parked: bool = False
 
     async def step(self, read: Callable[[Source[bytes]], Awaitable[list[bytes]]]) -> list[Message] | None:
-        items = await read(self.feed.read)
+        try:
+            items = await read(self.feed.read)
+        except ReplicaGone as gone:
+            raise (TaskGone() if self.about_task else gone) from gone
         return [unpack(item)[0] for item in items] or None
 
     def leave(self) -> None:
@@ -84,9 +99,13 @@ async def retry(
 
 
 async def task(service: Service, replica: str, head: Head, request: jsonrpc.Request, to: Addressee) -> Followed:
-    """A modern client's request about tasks of a process of `replica`'s."""
+    """A modern client's request about tasks of a process of `replica`'s. Raises `TaskGone` where that has ended."""
     body = jsonrpc.dumps([session.route_key(head.route), head.client, request.id, request.method, request.params])
-    return Followed(service, to, await _opened(service, replica, "task", body))
+    try:
+        feed = await _opened(service, replica, "task", body)
+    except ReplicaGone as gone:
+        raise TaskGone from gone
+    return Followed(service, to, feed, about_task=task_ids.names_task(request.method))
 
 
 async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Feed:

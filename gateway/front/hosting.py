@@ -10,6 +10,7 @@ from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import said
 from gateway.front.elsewhere import Followed, pack
+from gateway.front.gathering import Gathered
 from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
 from gateway.front.service import NOBODY, TOPIC_ENDED, Caller, Relayed, Service
@@ -61,7 +62,7 @@ class Hosting:
         found = await modern.start(service, NOBODY, head, request, headless=True)
         if isinstance(found, Followed):
             raise GatewayFault("the process that has this task is at neither of two replicas", http=502)
-        return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
+        return self._offer(_at_hand(found) if isinstance(found, Message) else _told(found))
 
     async def _resume(self, body: bytes) -> bytes:
         session_id, exchange_id, after = jsonrpc.loads(body)
@@ -146,7 +147,7 @@ async def _at_hand(message: Message) -> AsyncGenerator[bytes, None]:
     yield pack(message)
 
 
-async def _told(rounds: Rounds) -> AsyncGenerator[bytes, None]:
+async def _told(rounds: Rounds | Gathered) -> AsyncGenerator[bytes, None]:
     """A modern call to its end, or until its client is asked again. Closed early, it is cancelled."""
     try:
         while not rounds.parked and (messages := await rounds.step(lambda source: source())) is not None:

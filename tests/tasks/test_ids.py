@@ -87,7 +87,9 @@ async def minted_by(front: Front, task: str, **more: Any) -> str:
 
 
 def refused(answer: Answer) -> bool:
-    return (answer.status, answer.code) == (200, -32602) and answer.error["message"].startswith("Task not found")
+    return (answer.status, answer.code) == (200, -32602) and answer.error["message"].startswith(
+        "Failed to retrieve task: Task not found"
+    )
 
 
 @asynccontextmanager
