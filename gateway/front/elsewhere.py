@@ -108,9 +108,18 @@ async def task(service: Service, replica: str, head: Head, request: jsonrpc.Requ
     return Followed(service, to, feed, about_task=task_ids.names_task(request.method))
 
 
-async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Feed:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What another replica writes for a legacy client; `prime`: the id of the event that its stream begins with, where
+    it has one (`gateway/front/drive.py`)."""
+
+    feed: Feed
+    prime: str
+
+
+async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Written:
     """The rest of a stream that `replica` writes. Raises also where it has none of that name."""
-    return await _opened(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
+    return await _written(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +133,11 @@ class Pinned:
     caller: Caller
     is_common: bool
 
-    async def serve(self, request: jsonrpc.Request | None) -> Feed:
+    async def serve(self, request: jsonrpc.Request | None) -> Written:
         """A request, or the standalone stream (None). Raises `SessionGone` where the replica has ended."""
         message = None if request is None else [request.id, request.method, request.params]
         try:
-            return await _opened(self.service, self.replica, "serve", self._body(message))
+            return await _written(self.service, self.replica, "serve", self._body(message))
         except ReplicaGone as gone:
             if self.is_common:
                 raise
@@ -152,3 +161,9 @@ async def reply(service: Service, replica: str, owner: FrontSession, exchange_id
 async def _opened(service: Service, replica: str, topic: str, body: bytes) -> Feed:
     mail = service.state.mail
     return Feed(mail, replica, await mail.ask(replica, topic, body, OPEN_S))
+
+
+async def _written(service: Service, replica: str, topic: str, body: bytes) -> Written:
+    mail = service.state.mail
+    name, prime = jsonrpc.loads(await mail.ask(replica, topic, body, OPEN_S))
+    return Written(Feed(mail, replica, name.encode()), prime)
