@@ -30,6 +30,7 @@ from tests.tasks.test_ids import (
     Tasking,
     ask,
     created,
+    one_each,
     refused,
     replicated,
     two,
@@ -109,8 +110,7 @@ async def test_a_listener_is_told_of_tasks_at_several_endpoints() -> None:
         entry = {"urls": [one.url, other.url], "balance": "round_robin"}
         async with running({"up": entry}) as gateway:
             front = gateway.front("/up")
-            ids = [await created(front) for _ in range(2)]
-            assert len(set(ids)) == 2
+            ids = await one_each(front)
             async with listening(front, {"taskIds": ids}, {"taskIds": ids}) as stream:
                 for upstream in (one, other):
                     assert filters(upstream) == [{"taskIds": [OWN]}]
