@@ -3,9 +3,10 @@
 #   .venv       the project itself, its tests' tools and peers    requirements/main.txt
 #   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
 #   .envs/oldest  the oldest of it that still installs            requirements/oldest.txt
+#   .envs/tasks  FastMCP's tasks of 2026-07-28                    requirements/tasks.txt
 #   .envs/node  the official TypeScript SDKs, conformance suite   tests/node/package-lock.json
-# Versions are pinned by those files; 'make lock' refreshes all four from pyproject.toml, requirements/sdk1.in,
-# requirements/oldest.in and tests/node/package.json.
+# Versions are pinned by those files; 'make lock' refreshes all five from pyproject.toml, requirements/sdk1.in,
+# requirements/oldest.in, requirements/tasks.in and tests/node/package.json.
 
 PYTHON ?= python3
 # Processes that share the tests. These wait more than they work: one more than a small machine has processors.
@@ -19,11 +20,12 @@ DEMO := .venv/.demo
 TEST := .venv/.test
 SDK1 := .envs/sdk1/.stamp
 OLDEST := .envs/oldest/.stamp
+TASKS := .envs/tasks/.stamp
 NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance lint types check environments lock clean
+.PHONY: help demo test test-system conformance abandoned lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -31,7 +33,7 @@ help: ## list the targets
 demo: $(DEMO) ## run the gateway in front of sample servers
 	$(BIN)/mcp-front-door demo $(ARGS)
 
-test: $(TEST) $(SDK1) $(OLDEST) $(NODE) ## run the tests (ARGS=... goes to pytest)
+test: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
 # Debian's redis-server has the TLS that the server on PyPI is built without.
@@ -42,6 +44,10 @@ test-system: $(TEST) ## run the store's tests against the system's redis-server,
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)
 
+# Field report L7 at its own size, for which the tests have no time.
+abandoned: $(TEST) ## leave 20,000 sessions and 4,000 streams behind, and print what they cost
+	$(BIN)/python -m tests.field.abandoned
+
 lint: $(TEST) ## check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,7 +57,7 @@ types: $(TEST) ## check types
 
 check: lint types test test-system conformance ## everything that must pass before a change lands
 
-environments: $(TEST) $(SDK1) $(OLDEST) $(NODE) ## build every environment
+environments: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(NODE) ## build every environment
 
 clean: ## remove environments, caches and what runs left behind
 	rm -rf .venv .envs tests/node_modules out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -79,6 +85,11 @@ $(OLDEST): requirements/oldest.in requirements/oldest.txt | $(DEMO)
 	$(LOCKED) .envs/oldest.lock .envs/oldest/bin/python $(PIP) -c requirements/oldest.txt -r requirements/oldest.in
 	@touch $@
 
+$(TASKS): requirements/tasks.in requirements/tasks.txt | $(DEMO)
+	$(LOCKED) .envs/tasks.lock $(PYTHON) -m venv .envs/tasks
+	$(LOCKED) .envs/tasks.lock .envs/tasks/bin/python $(PIP) -c requirements/tasks.txt -r requirements/tasks.in
+	@touch $@
+
 $(NODE): requirements/node_env.py tests/node/package.json tests/node/package-lock.json tests/node/.npmrc requirements/main.txt | $(TEST)
 	$(LOCKED) .envs/node.lock $(BIN)/python requirements/node_env.py .envs/node
 	@touch $@
@@ -92,7 +103,8 @@ lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
 	$(UV) --extra demo --extra test pyproject.toml -o .envs/lock/main.txt
 	$(UV) requirements/sdk1.in -o .envs/lock/sdk1.txt
 	$(UV) requirements/oldest.in -o .envs/lock/oldest.txt
-	@for name in main sdk1 oldest; do \
+	$(UV) requirements/tasks.in -o .envs/lock/tasks.txt
+	@for name in main sdk1 oldest tasks; do \
 	  { sed '/^#/!d' requirements/$$name.txt; cat .envs/lock/$$name.txt; } > .envs/lock/$$name.new && \
 	  mv .envs/lock/$$name.new requirements/$$name.txt || exit 1; \
 	done

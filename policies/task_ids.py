@@ -35,8 +35,11 @@ MAX_OWN_BYTES: Final = 2048
 """Of an upstream's own id, which is seldom longer than a UUID: what can be packed tightly must not grow into a huge
 header on its way back."""
 
-UNKNOWN: Final = Rejection(INVALID_PARAMS, "Task not found: params.taskId is none of this caller's tasks here")
-"""An id that is wrong, altered, another caller's, or of an upstream that is no longer here: told apart by nobody."""
+UNKNOWN: Final = Rejection(
+    INVALID_PARAMS, "Failed to retrieve task: Task not found; params.taskId is none of this caller's tasks here"
+)
+"""An id that is wrong, altered, another caller's, or of an upstream or process that is no longer here: told apart by
+nobody. The specification's own words first (Protocol Errors)."""
 
 NO_NAME: Final = Rejection(
     INTERNAL_ERROR, "the upstream's id of a task is too long, or no Unicode text: no header can carry it", http=502
@@ -86,7 +89,7 @@ class TaskIds:
                 return UNKNOWN
             own, endpoint = found
             params, given = {**params, "taskId": own}, {own: token}
-        elif request.method == LISTEN and (wanted := _listened(params)) is not None:
+        elif request.method == LISTEN and (wanted := listened(params)) is not None:
             # what is not agreed to is left out of the acknowledgement, so an id that is not known here is no error
             known = [(token, found) for token in wanted if (found := self._found(token)) is not None]
             endpoint = known[0][1][1] if known else ""
@@ -96,6 +99,12 @@ class TaskIds:
         return (request if params is request.params else replace(request, params=params)), replace(
             self, given=given, endpoint=endpoint
         )
+
+    def place(self, token: str) -> str | None:
+        """The key of the endpoint that has a task, empty where there are none to tell apart. None where this is no task
+        of this caller's at this upstream."""
+        found = self._found(token)
+        return found[1] if found is not None else None
 
     def related_to_upstream(self, value: Json) -> Json:
         """Parameters or a result of a caller's, with the task that they belong to as the upstream calls it."""
@@ -126,7 +135,7 @@ class TaskIds:
                 params = self._told(params)
             except ValueError:
                 return None
-        elif method == ACKNOWLEDGED and (agreed := _listened(params)) is not None:
+        elif method == ACKNOWLEDGED and (agreed := listened(params)) is not None:
             kept = [self.given[own] for own in agreed if own in self.given]
             params = {**params, "notifications": {**params["notifications"], "taskIds": kept}}
         return self.related(params)
@@ -195,7 +204,7 @@ def name_of(method: str, params: Json) -> str | None:
     where it asks for nothing else. None for every other request."""
     if names_task(method):
         token = params.get("taskId")
-    elif method == LISTEN and (wanted := _listened(params)) and len(params["notifications"]) == 1:
+    elif method == LISTEN and (wanted := listened(params)) and len(params["notifications"]) == 1:
         token = wanted[0]
     else:
         return None
@@ -208,17 +217,28 @@ def upstream_of(ring: KeyRing, route: str, token: str) -> str | None:
     return found[0] if found is not None else None
 
 
+def asks_for_more(params: Json) -> bool:
+    """Whether a listener that asks for tasks asks for anything else."""
+    return len(params["notifications"]) > 1
+
+
+def listening_to(params: Json, wanted: list[str], *, alone: bool) -> Json:
+    """The parameters of a listener that asks for tasks, with these in their place; `alone`: and for nothing else."""
+    others = {} if alone else {k: v for k, v in params["notifications"].items() if k != "taskIds"}
+    return {**params, "notifications": {**others, "taskIds": wanted} if wanted else others}
+
+
 def undeclared(method: str, params: Json, capabilities: Json) -> Rejection | None:
     """Whether a modern client asks for tasks without saying that it knows them (ext-tasks, Protocol Errors): told
     before an id is looked at, as a server does."""
-    if not names_task(method) and not (method == LISTEN and _listened(params) is not None):
+    if not names_task(method) and not (method == LISTEN and listened(params) is not None):
         return None
     extensions = capabilities.get("extensions")
     return None if isinstance(extensions, dict) and TASKS_EXTENSION in extensions else _MISSING
 
 
-def _listened(params: Json) -> list[str] | None:
-    """The tasks in a filter, None where it has none of the kind."""
+def listened(params: Json) -> list[str] | None:
+    """The tasks in a listener's filter, None where it has none of the kind."""
     wanted = params.get("notifications")
     ids = wanted.get("taskIds") if isinstance(wanted, dict) else None
     return [one for one in ids if isinstance(one, str)] if isinstance(ids, list) else None

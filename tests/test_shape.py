@@ -35,9 +35,9 @@ FLOORS = {
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation "
             "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
-            "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting front/talk "
-            "front/http_sse "
+            4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
+            "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
+            "front/hosting front/talk front/http_sse "
             "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",

@@ -13,13 +13,14 @@ from aiohttp import web
 from gateway.drain import NOT_ASKED, Draining
 from gateway.exchange import Exchange
 from gateway.front import operation, reply
-from gateway.front.elsewhere import Followed, Source, unpack
+from gateway.front.elsewhere import Followed, Source, Written, unpack
+from gateway.front.gathering import Gathered
 from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
-from gateway.stores.feeds import Feed
+from policies import sse
 from policies.admission import Acceptance
 from policies.delivery import Addressee, Message, deliver, farewell
-from policies.exchange import Ask, Cancelled, Dialect, Event, Fail, Opened, Reply, is_last
+from policies.exchange import Ask, Cancelled, Event, Fail, Opened, Reply, is_last
 from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
 from policies.metrics import CANCELLED_CALL
 from policies.resumption import event_id
@@ -38,7 +39,9 @@ RETRY_MS = 1000
 """What a legacy client is told to wait before it resumes a stream."""
 
 
-async def drive_modern(request: web.BaseRequest, rounds: Rounds | Followed, accept: Acceptance) -> web.StreamResponse:
+async def drive_modern(
+    request: web.BaseRequest, rounds: Rounds | Followed | Gathered, accept: Acceptance
+) -> web.StreamResponse:
     """Until the last event, until the client is asked for something, or until it goes, which cancels the exchange."""
     service, to = rounds.service, rounds.to
     keep_alive_s = service.settings.streams.keep_alive_s
@@ -68,7 +71,7 @@ async def drive_legacy(
     service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, accept: Acceptance
 ) -> web.StreamResponse:
     """The answer to a legacy client's POST. A client that goes leaves the call running."""
-    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    stream = _stream(service, request, prime(exchange, to, 0))
     service.exchanges.watch(exchange)
     try:
         if not accept.sse:
@@ -90,7 +93,7 @@ async def drive_standalone(
     service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee
 ) -> web.StreamResponse:
     """A legacy client's GET stream: a status of its own where the upstream refuses one."""
-    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    stream = _stream(service, request, prime(exchange, to, 0))
     service.exchanges.watch(exchange)
     try:
         first = await _within(OPEN_S, exchange)
@@ -105,11 +108,11 @@ async def drive_standalone(
 
 
 async def drive_feed(
-    service: Service, request: web.BaseRequest, feed: Feed, accept: Acceptance | None = None
+    service: Service, request: web.BaseRequest, written: Written, accept: Acceptance | None = None
 ) -> web.StreamResponse:
     """What another replica writes for this client: a stream, or the answer to a POST (`accept`), which is plain JSON
     where it comes first or nothing else can be read."""
-    stream, answered = reply.Stream(request, service.settings.streams.keep_alive_s), False
+    feed, stream, answered = written.feed, _stream(service, request, written.prime), False
     try:
         if accept is None:
             await stream.open()
@@ -131,7 +134,7 @@ async def resume(
     service: Service, request: web.BaseRequest, exchange: Exchange, to: Addressee, cursor: int
 ) -> web.StreamResponse:
     """The rest of the stream that `Last-Event-ID` names, and never another's."""
-    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    stream = _stream(service, request, prime(exchange, to, cursor))
     service.exchanges.watch(exchange)
     try:
         return await _write(service, exchange, to, stream, cursor)
@@ -147,6 +150,14 @@ def refused(service: Service, exchange: Exchange, event: Event, *, can_ask: bool
     code, why = (INTERNAL_ERROR, NOT_ASKED) if can_ask else (METHOD_NOT_FOUND, "this client cannot be asked here")
     exchange.reply(Reply(event.key, error={"code": code, "message": why}))
     return True
+
+
+def prime(exchange: Exchange, to: Addressee, after: int) -> str:
+    """The id of the event that a stream begins with, so that it can be resumed from its start; empty where it goes on
+    after a cursor, or its client knows none. Priming events and `retry` are new in 2025-11-25; earlier TypeScript
+    clients cannot read an empty one."""
+    is_known = after == 0 and at_least(to.dialect.version, "2025-11-25")
+    return event_id(exchange.id, 0, to.id) if is_known else ""
 
 
 def said(service: Service, exchange: Exchange, to: Addressee, items: Items) -> list[tuple[Message, str]]:
@@ -165,8 +176,6 @@ async def _write(
 ) -> web.StreamResponse:
     await stream.open()
     cursor = after
-    if cursor == 0 and _primes(to.dialect):
-        await stream.event(b"", event_id(exchange.id, 0, to.id), RETRY_MS)
     while items := await stream.waiting(exchange.read(cursor)):
         cursor = items[-1][0]
         for message, ident in said(service, exchange, to, items):
@@ -216,6 +225,7 @@ async def _next(source: Source[T], stream: reply.Stream, open_after_s: float, ac
     return await stream.waiting(source())
 
 
-def _primes(dialect: Dialect) -> bool:
-    """Priming events and `retry` are new in 2025-11-25; earlier TypeScript clients cannot read an empty one."""
-    return at_least(dialect.version, "2025-11-25")
+def _stream(service: Service, request: web.BaseRequest, primed: str) -> reply.Stream:
+    """The stream to a legacy client, which begins with the priming event of that id, if there is one."""
+    first = sse.encode(b"", id=primed, retry_ms=RETRY_MS) if primed else b""
+    return reply.Stream(request, service.settings.streams.keep_alive_s, first)

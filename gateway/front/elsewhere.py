@@ -14,10 +14,10 @@ import msgspec
 from gateway.front.service import Caller, Service
 from gateway.stores.feeds import Feed
 from gateway.stores.mail import ReplicaGone
-from policies import jsonrpc, session
+from policies import jsonrpc, session, task_ids
 from policies.admission import Head
 from policies.delivery import Addressee, Message
-from policies.errors import Rejection, SessionGone
+from policies.errors import ClientFault, Rejection, SessionGone
 from policies.exchange import FrontSession, Reply
 from policies.mcp import Json
 from policies.settings_routes import Route
@@ -58,17 +58,32 @@ def unpack(raw: bytes) -> tuple[Message, str | None]:
     return Message(said.raw, said.last, rejection, said.tool_error), said.event_id
 
 
+class TaskGone(ClientFault):
+    """The process that had a task has ended, and the task with it: one that is not known any more."""
+
+    code = task_ids.UNKNOWN.code
+    http = task_ids.UNKNOWN.status
+
+    def __init__(self) -> None:
+        super().__init__(task_ids.UNKNOWN.message)
+
+
 @dataclass(slots=True)
 class Followed:
-    """A modern call that goes on at another replica, as `gateway/front/rounds.py` shows one of this."""
+    """A modern call that goes on at another replica, as `gateway/front/rounds.py` shows one of this. `about_task`: it
+    is about a task of a process there, and none of it is known once that has ended."""
 
     service: Service
     to: Addressee
     feed: Feed
+    about_task: bool = False
     parked: bool = False
 
     async def step(self, read: Callable[[Source[bytes]], Awaitable[list[bytes]]]) -> list[Message] | None:
-        items = await read(self.feed.read)
+        try:
+            items = await read(self.feed.read)
+        except ReplicaGone as gone:
+            raise (TaskGone() if self.about_task else gone) from gone
         return [unpack(item)[0] for item in items] or None
 
     def leave(self) -> None:
@@ -84,14 +99,27 @@ async def retry(
 
 
 async def task(service: Service, replica: str, head: Head, request: jsonrpc.Request, to: Addressee) -> Followed:
-    """A modern client's request about tasks of a process of `replica`'s."""
+    """A modern client's request about tasks of a process of `replica`'s. Raises `TaskGone` where that has ended."""
     body = jsonrpc.dumps([session.route_key(head.route), head.client, request.id, request.method, request.params])
-    return Followed(service, to, await _opened(service, replica, "task", body))
+    try:
+        feed = await _opened(service, replica, "task", body)
+    except ReplicaGone as gone:
+        raise TaskGone from gone
+    return Followed(service, to, feed, about_task=task_ids.names_task(request.method))
 
 
-async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Feed:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What another replica writes for a legacy client; `prime`: the id of the event that its stream begins with, where
+    it has one (`gateway/front/drive.py`)."""
+
+    feed: Feed
+    prime: str
+
+
+async def resume(service: Service, replica: str, owner: FrontSession, exchange_id: str, after: int) -> Written:
     """The rest of a stream that `replica` writes. Raises also where it has none of that name."""
-    return await _opened(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
+    return await _written(service, replica, "resume", jsonrpc.dumps([owner.id, exchange_id, after]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +133,11 @@ class Pinned:
     caller: Caller
     is_common: bool
 
-    async def serve(self, request: jsonrpc.Request | None) -> Feed:
+    async def serve(self, request: jsonrpc.Request | None) -> Written:
         """A request, or the standalone stream (None). Raises `SessionGone` where the replica has ended."""
         message = None if request is None else [request.id, request.method, request.params]
         try:
-            return await _opened(self.service, self.replica, "serve", self._body(message))
+            return await _written(self.service, self.replica, "serve", self._body(message))
         except ReplicaGone as gone:
             if self.is_common:
                 raise
@@ -133,3 +161,9 @@ async def reply(service: Service, replica: str, owner: FrontSession, exchange_id
 async def _opened(service: Service, replica: str, topic: str, body: bytes) -> Feed:
     mail = service.state.mail
     return Feed(mail, replica, await mail.ask(replica, topic, body, OPEN_S))
+
+
+async def _written(service: Service, replica: str, topic: str, body: bytes) -> Written:
+    mail = service.state.mail
+    name, prime = jsonrpc.loads(await mail.ask(replica, topic, body, OPEN_S))
+    return Written(Feed(mail, replica, name.encode()), prime)

@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Callable
 from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
-from gateway.front.drive import said
-from gateway.front.elsewhere import Followed, pack
+from gateway.front.drive import prime, said
+from gateway.front.elsewhere import Followed, Written, pack
+from gateway.front.gathering import Gathered
 from gateway.front.resuming import no_stream
 from gateway.front.rounds import Rounds
 from gateway.front.service import NOBODY, TOPIC_ENDED, Caller, Relayed, Service
 from gateway.front.subscribing import refilter
 from gateway.stores.changes import STREAM
-from gateway.stores.feeds import Feed
 from gateway.upstreams import listening
 from policies import identity, jsonrpc, session
 from policies.admission import Acceptance, Head
@@ -61,7 +61,7 @@ class Hosting:
         found = await modern.start(service, NOBODY, head, request, headless=True)
         if isinstance(found, Followed):
             raise GatewayFault("the process that has this task is at neither of two replicas", http=502)
-        return self._offer(_told(found) if isinstance(found, Rounds) else _at_hand(found))
+        return self._offer(_at_hand(found) if isinstance(found, Message) else _told(found))
 
     async def _resume(self, body: bytes) -> bytes:
         session_id, exchange_id, after = jsonrpc.loads(body)
@@ -69,17 +69,19 @@ class Hosting:
         exchange = service.exchanges.find(session_id, exchange_id)
         if exchange is None:
             raise no_stream()
-        return self._offer(_written(service, exchange, service.exchanges.addressee(exchange), after))
+        return self._write(service, exchange, service.exchanges.addressee(exchange), after)
 
     async def _serve(self, body: bytes) -> bytes:
         key, packed, sender, message = jsonrpc.loads(body)
         service, head, owner, caller = self._session(key, packed, sender)
         if message is None:
-            return self._offer(_written(service, *await legacy.standalone(service, caller, head, owner), 0))
+            return self._write(service, *await legacy.standalone(service, caller, head, owner), 0)
         started = await legacy.start(service, caller, head, owner, jsonrpc.Request(*message))
-        if isinstance(started, Feed):
+        if isinstance(started, Written):
             raise GatewayFault("what this session runs on is at neither of two replicas", http=502)
-        return self._offer(_at_hand(started) if isinstance(started, Message) else _written(service, *started, 0))
+        if isinstance(started, Message):
+            return jsonrpc.dumps([self._offer(_at_hand(started)).decode(), ""])
+        return self._write(service, *started, 0)
 
     async def _refilter(self, body: bytes) -> bytes:
         session_id, uri, wanted = jsonrpc.loads(body)
@@ -141,12 +143,17 @@ class Hosting:
     def _offer(self, items: AsyncGenerator[bytes, None]) -> bytes:
         return self._current().state.feeds.offer(items)
 
+    def _write(self, service: Service, exchange: Exchange, to: Addressee, after: int) -> bytes:
+        """A legacy stream after a cursor, as `gateway/front/elsewhere.py` reads it."""
+        name = self._offer(_written(service, exchange, to, after)).decode()
+        return jsonrpc.dumps([name, prime(exchange, to, after)])
+
 
 async def _at_hand(message: Message) -> AsyncGenerator[bytes, None]:
     yield pack(message)
 
 
-async def _told(rounds: Rounds) -> AsyncGenerator[bytes, None]:
+async def _told(rounds: Rounds | Gathered) -> AsyncGenerator[bytes, None]:
     """A modern call to its end, or until its client is asked again. Closed early, it is cancelled."""
     try:
         while not rounds.parked and (messages := await rounds.step(lambda source: source())) is not None:

@@ -15,13 +15,12 @@ from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
 from gateway.front.batch import Far, Started, drive_batch
 from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
-from gateway.front.elsewhere import Pinned
+from gateway.front.elsewhere import Pinned, Written
 from gateway.front.resuming import resumed
 from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import LEVEL, STREAM
-from gateway.stores.feeds import Feed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
@@ -284,7 +283,7 @@ async def _request(
         return reply.final(error(fault.rejection(), message.id), in_session=True)
     if isinstance(started, Message):
         return await _single(request, started, head.accept)
-    if isinstance(started, Feed):
+    if isinstance(started, Written):
         return await drive_feed(service, request, started, head.accept)
     exchange, to = started
     return await drive_legacy(service, request, exchange, to, head.accept)
@@ -292,7 +291,7 @@ async def _request(
 
 async def start(
     service: Service, request: Caller, head: Head, owner: FrontSession, message: jsonrpc.Request
-) -> Message | tuple[Exchange, Addressee] | Feed:
+) -> Message | tuple[Exchange, Addressee] | Written:
     """What answers a request: a message that is at hand, an exchange that has been started for it, or what another
     replica says to it."""
     if message.method == "ping":
@@ -380,7 +379,7 @@ async def _batch(
             case jsonrpc.Request():
                 try:
                     one = await start(service, request, head, owner, message)
-                    started.append(Far(message.id, one) if isinstance(one, Feed) else one)
+                    started.append(Far(message.id, one.feed) if isinstance(one, Written) else one)
                 except Fault as fault:
                     started.append(error(fault.rejection(), message.id))
             case _:

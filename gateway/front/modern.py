@@ -5,12 +5,14 @@ suite and both SDKs accept.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
 from gateway.front import elsewhere, operation, reply
 from gateway.front.drive import drive_modern
-from gateway.front.elsewhere import Followed, retry
+from gateway.front.elsewhere import Followed, TaskGone, retry
+from gateway.front.gathering import Gathered, parted
 from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
@@ -161,9 +163,25 @@ async def _serve(
 
 async def start(
     service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool = False
-) -> Message | Rounds | Followed:
+) -> Message | Rounds | Followed | Gathered:
     """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
-    that waits here and goes on with what this client was asked."""
+    that waits here and goes on with what this client was asked; several for a listener that wants to hear of tasks in
+    several places."""
+    parts = parted(service, request, head, message)
+    if len(parts) == 1:
+        return await _start(service, request, head, parts[0], headless=headless)
+    capabilities = meta_of(message.params)[META_CLIENT_CAPABILITIES]
+    rejection = task_ids.undeclared(message.method, message.params, capabilities)
+    if rejection is not None:
+        return error(rejection, message.id)
+    starts = [partial(_start, service, request, head, part, headless=headless) for part in parts]
+    return Gathered(service, _addressee(message), starts, led=task_ids.asks_for_more(message.params))
+
+
+async def _start(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool
+) -> Message | Rounds | Followed:
+    """The same for a request that concerns one place alone."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(head, message, upstream)
@@ -184,9 +202,15 @@ async def start(
             return error(found, message.id)
         sent, tasks = found
         if tasks is not None and upstream.http is None:  # a replica's process, with the tasks that it has
-            replica = service.state.mail.elsewhere(tasks.endpoint)
-            if replica is not None:
-                return await elsewhere.task(service, replica, head, message, _addressee(message))
+            try:
+                there = await _at_another(service, head, message, tasks.endpoint)
+            except TaskGone:
+                if message.method != LISTEN:
+                    raise
+                rest = task_ids.listening_to(message.params, [], alone=False)  # no error, and not agreed to
+                return await _start(service, request, head, replace(message, params=rest), headless=headless)
+            if there is not None:
+                return there
             tasks = replace(tasks, endpoint=service.state.mail.replica)
         if message.method in MAY_ASK and (bond := service.bond(head, upstream, request)) is not None:
             params = bond.to_upstream(sent.params)
@@ -238,6 +262,18 @@ def _for_upstream(
         return message, None
     capabilities = meta_of(message.params)[META_CLIENT_CAPABILITIES]
     return task_ids.undeclared(message.method, message.params, capabilities) or tasks.of(message)
+
+
+async def _at_another(service: Service, head: Head, message: jsonrpc.Request, process: str) -> Followed | None:
+    """A request about tasks of a process, named after its replica, as it goes on there; None where that is this one's,
+    or none is named. Raises `TaskGone`."""
+    mail = service.state.mail
+    if not process or mail.made(process):
+        return None
+    replica = mail.elsewhere(process)
+    if replica is None:  # nobody but this replica is left
+        raise TaskGone
+    return await elsewhere.task(service, replica, head, message, _addressee(message))
 
 
 async def _retried(

@@ -142,12 +142,14 @@ class ClientGone(Exception):
 class Stream:
     """An event stream to a client: opened late, so that an error may still have a status of its own.
 
-    Comments go out after `keep_alive_s` of silence. Raises `ClientGone` once the client is.
+    `first` is an event that it begins with, if any; comments go out after `keep_alive_s` of silence. Raises
+    `ClientGone` once the client is.
     """
 
-    def __init__(self, request: web.BaseRequest, keep_alive_s: float) -> None:
+    def __init__(self, request: web.BaseRequest, keep_alive_s: float, first: bytes = b"") -> None:
         self._request = request
         self._keep_alive_s = keep_alive_s
+        self._first = first
         self.response: web.StreamResponse | None = None
 
     async def open(self, headers: Mapping[str, str] | None = None) -> None:
@@ -161,6 +163,8 @@ class Stream:
                 await self.response.prepare(self._request)
             except ConnectionError as error:  # the client's, and not that of an upstream whose answer is being read
                 raise ClientGone from error
+            if self._first:
+                await self.raw(self._first)
 
     async def message(self, message: Message, event_id: str | None = None) -> None:
         """Writes a message; the last one of an answer says how the request went."""
@@ -168,8 +172,8 @@ class Stream:
             operation.of(self._request).end(message)
         await self.event(message.raw, event_id)
 
-    async def event(self, data: bytes, event_id: str | None = None, retry_ms: int | None = None) -> None:
-        await self.raw(sse.encode(data, event="message" if data else None, id=event_id, retry_ms=retry_ms))
+    async def event(self, data: bytes, event_id: str | None = None) -> None:
+        await self.raw(sse.encode(data, event="message", id=event_id))
 
     async def raw(self, block: bytes) -> None:
         """Writes whole events as they are."""

@@ -18,10 +18,10 @@ from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import refused
-from gateway.front.elsewhere import Followed
+from gateway.front.elsewhere import Followed, Written
+from gateway.front.gathering import Gathered
 from gateway.front.rounds import Rounds
 from gateway.front.service import Caller, Service
-from gateway.stores.feeds import Feed
 from policies import era, inline, jsonrpc
 from policies.admission import Head, meta_of
 from policies.delivery import Addressee, Message, deliver, error, farewell
@@ -205,13 +205,15 @@ class Talk:
 
     # out
 
-    async def _drive(self, started: Message | Rounds | Followed | Feed | tuple[Exchange, Addressee], via: Via) -> None:
+    async def _drive(
+        self, started: Message | Rounds | Followed | Gathered | Written | tuple[Exchange, Addressee], via: Via
+    ) -> None:
         """Writes what an exchange says until it is over. Cancelled, so is the exchange."""
         if isinstance(started, Message):
             return await self._write(started.raw)
         if isinstance(started, Rounds):
             return await self._drive_rounds(started)
-        assert isinstance(started, tuple)  # the session, and all that is open for it, is in this process
+        assert isinstance(started, tuple)  # there is one upstream, and whatever is open for it is in this process
         exchange, to = started
         cursor = 0
         try:

@@ -3,6 +3,8 @@
 Specification: 2026-07-28 basic/patterns/subscriptions; 2025-11-25 server/resources (Subscriptions).
 """
 
+from collections.abc import Sequence
+
 from policies.mcp import LIST_CHANGED, RESOURCE_UPDATED, Json
 
 _CAPABILITY = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
@@ -32,6 +34,17 @@ def honoured(wanted: Json, capabilities: Json, can_hear: bool) -> Json:
         if unique:
             agreed["resourceSubscriptions"] = unique
     return agreed
+
+
+def together(acknowledged: Sequence[Json]) -> Json:
+    """The parameters of the one acknowledgement for a client whose filter several upstreams honour, each a part of it.
+    Where they say different things, the first one counts."""
+    filters = [agreed for one in acknowledged if isinstance(agreed := one.get("notifications"), dict)]
+    merged = {name: value for agreed in reversed(filters) for name, value in agreed.items()}
+    tasks = [agreed["taskIds"] for agreed in filters if isinstance(agreed.get("taskIds"), list)]
+    if tasks:
+        merged["taskIds"] = [one for ids in tasks for one in ids]
+    return {**{name: value for one in reversed(acknowledged) for name, value in one.items()}, "notifications": merged}
 
 
 def missed(agreed: Json) -> list[tuple[str, Json]]:

@@ -125,3 +125,34 @@ CONCERNS: list[tuple[str, Json, str, Json, bool]] = [
 )
 def test_a_notification_reaches_whom_it_concerns(agreed: Json, method: str, params: Json, expected: bool) -> None:
     assert subscriptions.concerns(agreed, method, params) is expected
+
+
+TOGETHER: dict[str, tuple[list[Json], Json]] = {
+    "one alone": (
+        [{"notifications": {"toolsListChanged": True}, "x": 1}],
+        {"notifications": {"toolsListChanged": True}, "x": 1},
+    ),
+    "tasks of several": (
+        [{"notifications": {"taskIds": ["a"]}}, {"notifications": {"taskIds": ["b", "c"]}}],
+        {"notifications": {"taskIds": ["a", "b", "c"]}},
+    ),
+    "tasks beside something else": (
+        [{"notifications": {"toolsListChanged": True, "y": 1}}, {"notifications": {"taskIds": ["b"], "y": 2}}],
+        {"notifications": {"toolsListChanged": True, "y": 1, "taskIds": ["b"]}},
+    ),
+    "nothing of some": ([{"notifications": {}}, {}, {"notifications": []}], {"notifications": {}}),
+    "tasks of a wrong type": (
+        [{"notifications": {"taskIds": "a"}}, {"notifications": {"taskIds": ["b"]}}],
+        {"notifications": {"taskIds": ["b"]}},
+    ),
+    "what nobody knows, of the first that says it": (
+        [{"notifications": {}, "_meta": {"x": 1}}, {"notifications": {}, "_meta": {"x": 2}, "z": 3}],
+        {"notifications": {}, "_meta": {"x": 1}, "z": 3},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_several_acknowledge_is_acknowledged_in_one_word(name: str) -> None:
+    acknowledged, expected = TOGETHER[name]
+    assert subscriptions.together(acknowledged) == expected

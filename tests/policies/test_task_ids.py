@@ -279,3 +279,30 @@ def test_who_does_not_know_tasks_is_told_what_is_missing(
     else:
         assert found is not None
         assert (found.code, found.status, found.data) == (-32021, 400, {"requiredCapabilities": DECLARED})
+
+
+def test_a_task_is_in_its_place_for_its_caller_alone() -> None:
+    assert IDS.place(TOKEN) == ""
+    there = replace(IDS, endpoint="e1")
+    assert IDS.place(sealed(ids=there)) == "e1"
+    for stranger in (replace(IDS, principal="client:ops"), replace(IDS, upstream="two"), replace(IDS, route="*/other")):
+        assert stranger.place(TOKEN) is None
+    assert IDS.place(OWN) is None
+    assert replace(IDS, lenient=True).place(OWN) == ""
+
+
+PARTS: dict[str, tuple[Json, list[str], bool, Json]] = {
+    "these alone": ({"taskIds": ["a", "b"], "x": 1}, ["b"], True, {"taskIds": ["b"]}),
+    "these and the rest": ({"taskIds": ["a", "b"], "x": 1}, ["b"], False, {"taskIds": ["b"], "x": 1}),
+    "the rest": ({"taskIds": ["a", "b"], "x": 1}, [], False, {"x": 1}),
+    "none": ({"taskIds": ["a"]}, [], False, {}),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_a_filter_leaves_everything_else_as_it_is(name: str) -> None:
+    wanted, tasks, alone, expected = PARTS[name]
+    params = {"notifications": wanted, "_meta": {"v/x": 1}, "y": 2}
+    found = task_ids.listening_to(params, tasks, alone=alone)
+    assert found == {"notifications": expected, "_meta": {"v/x": 1}, "y": 2}
+    assert task_ids.asks_for_more(params) == ("x" in wanted)

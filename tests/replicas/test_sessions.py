@@ -287,6 +287,42 @@ async def test_a_commands_call_that_is_called_off_is_counted_so_at_the_replica_t
         assert value(samples, name, error_type="cancelled", **labels) == 1
 
 
+EVENTS_ONLY = {"Accept": "text/event-stream"}
+
+
+@pytest.mark.parametrize("scope", ["shared", "session"])
+async def test_a_stream_of_a_commands_session_begins_alike_at_both_replicas(scope: str) -> None:
+    async with Puppets() as puppets, fleet({"p": puppets.entry(scope=scope)}) as two:
+        puppets.on["tools/call"] = slow
+        one, old = [await two.replicas[0].front("/p").initialize(version) for version in ("2025-11-25", "2025-06-18")]
+        params: Json = {"name": "x", "_meta": {"progressToken": "p"}}
+        for replica, another in (two.replicas, two.replicas[::-1]):
+            for headers in ({}, EVENTS_ONLY):
+                async with at(one, replica).open("tools/call", params, headers=headers) as stream:
+                    first = await primed(stream)
+                    said = await stream.rest()
+                    assert [message.get("method") for message in said] == ["notifications/progress", None]
+                for there in (replica, another):
+                    async with at(one, there).get({"Last-Event-ID": first}) as stream:
+                        assert await primed(stream) == first
+                        assert await stream.rest() == said
+            async with at(one, replica).get() as stream:
+                await primed(stream)
+            async with at(old, replica).open("tools/call", params) as stream:
+                event = await stream.event()
+                assert event is not None
+                assert (event.json["method"], event.retry) == ("notifications/progress", None)
+
+
+async def primed(stream: Open) -> str:
+    """The id of the empty event that a stream begins with."""
+    event = await stream.event()
+    assert event is not None
+    assert (event.data, event.retry is not None) == ("", True)
+    assert event.id
+    return event.id
+
+
 async def test_a_commands_session_after_the_death_of_the_replica_that_ran_it() -> None:
     """A process of its own has ended with it; the common one has an equal at each replica."""
     with started() as server, server.admin() as store:
