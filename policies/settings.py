@@ -27,6 +27,7 @@ from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls, ToolTimeouts, UpstreamTls
 from policies.settings_endpoints import MAX_ENDPOINTS, Balance, Ejection, HealthCheck
+from policies.settings_profiles import ProfileName, ProfileSettings, judge_profiles
 from policies.settings_routes import Route
 from policies.settings_store import Store
 
@@ -367,6 +368,9 @@ class Settings(_Model):
     clients: Mapping[ClientName, Client] = {}
     """Who may call, by name. With none, every route is open to whoever reaches `listen`; with one, each route wants a
     key, unless it says `anonymous`."""
+    profiles: Mapping[ProfileName, ProfileSettings] = {}
+    """What hosts can show, beside the built-in `core-v1`, `interactive-v1` and `desktop-apps-2026-01-26-v1`, by name:
+    lower-case letters, digits and hyphens. A profile is a ceiling where a route or a client names it."""
     limits: Limits = Limits()
     """Bounds on what one peer can make the gateway hold."""
     sessions: Sessions = Sessions()
@@ -454,6 +458,11 @@ class Settings(_Model):
         behind = [(route.address, name) for route in self.routes for _, name in route.references()]
         forwarded = {name: upstream.forward_headers for name, upstream in self.upstreams.items()}
         problems += judge_forwarding(self.clients, behind, forwarded)
+        ceilings: list[tuple[tuple[str | int, ...], str | None]] = [
+            *((("routes", index, "profile"), route.profile) for index, route in enumerate(self.routes)),
+            *((("clients", name, "profile"), client.profile) for name, client in self.clients.items()),
+        ]
+        problems += judge_profiles(self.profiles, ceilings)
         _raise(problems)
         return self
 

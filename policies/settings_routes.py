@@ -14,6 +14,7 @@ from policies import wellformed
 from policies.settings_base import Model as _Model
 from policies.settings_base import Problem
 from policies.settings_base import refuse as _raise
+from policies.settings_profiles import ProfileName
 
 
 class Match(_Model):
@@ -98,6 +99,10 @@ class Route(_Model):
     """A second path, for example `/sse`, at which clients are served that know only HTTP+SSE, the transport of
     2024-11-05. A GET opens their stream, which lives in the gateway process that it came to; what they POST may come to
     any. Not served if absent."""
+    profile: ProfileName | None = None
+    """The most that hosts are shown and asked here: a built-in profile or one under `profiles`. Each host gets the part
+    of it that it declares to be capable of, and servers are told of no more. If absent, whatever it declares, up to
+    `desktop-apps-2026-01-26-v1`."""
     anonymous: bool = False
     """Whether callers without a key are served too. Matters where there are `clients`: then every other route wants the
     key of a client that lists it."""

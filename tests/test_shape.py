@@ -14,10 +14,10 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
-            "coding",
+            1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
+            "settings_profiles affinity coding",
             2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption "
-            "task_ids",
+            "task_ids profiles",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded http_sse",
@@ -25,6 +25,7 @@ FLOORS = {
         },
         "gateway": {
             1: "yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
+            "profiles "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
