@@ -113,6 +113,10 @@ class Profiles:
         url = one.elicitation_url and other.elicitation_url
         return self._profile((form, url, tuple(kind for kind in one.apps if kind in other.apps)))
 
+    def withholds(self, ceiling: Profile | None) -> bool:
+        """Whether it may keep anything from a host that would be told, or shown, without it."""
+        return ceiling is not None and self.effective(ceiling, self.widest.capabilities).profile != self.widest
+
     def effective(self, ceiling: Profile | None, declared: Json | None) -> Effective:
         """What holds for a client that declares these capabilities.
 

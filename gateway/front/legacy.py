@@ -245,12 +245,13 @@ async def open_session(
     upstream = service.upstream_for(head.route, "initialize", None)
     operation.of(request).upstream = upstream.name
     now_s = int(time.time())
+    capabilities = service.effective(head.route, head.client, declared).capabilities
     opened = FrontSession(
         secrets.token_hex(12),
         session.route_key(head.route),
         version,
         session.bounded_info(info),
-        declared,
+        capabilities,
         service.principal(head, request.headers),
         now_s,
         now_s + service.settings.sessions.ttl_s,
@@ -261,7 +262,7 @@ async def open_session(
     async def describe(connector: Connector) -> Description:
         nonlocal opened
         if isinstance(connector, LegacyConnector):
-            effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
+            effective = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
             inner, description = await connector.sessions.open(effective, info, version, credentials)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
@@ -329,17 +330,19 @@ def call_of(
     service: Service, request: Caller, upstream: Upstream, owner: FrontSession, method: str, params: Json
 ) -> Call:
     meta = meta_of(params)
+    effective = service.of_session(owner)
     return Call(
         method,
         {k: v for k, v in params.items() if k != "_meta"},
         {k: v for k, v in meta.items() if k not in _OWN_META},
-        owner.capabilities,
+        effective.capabilities,
         owner.client_info,
         owner.principal,
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
         forwarded=service.forwarded(upstream, request),
+        profile=effective.profile,
     )
 
 

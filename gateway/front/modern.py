@@ -5,6 +5,7 @@ suite and both SDKs accept.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
@@ -20,6 +21,7 @@ from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
+from policies.identity import client_of
 from policies.mcp import (
     HEADER_METHOD,
     HEADER_NAME,
@@ -40,6 +42,7 @@ from policies.mcp import (
     READS,
     REMOVED_METHODS,
 )
+from policies.profiles import CORE, Profile
 from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
@@ -68,7 +71,9 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
         return None
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
-    if not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
+    # below some ceilings, the upstream must not be told all that stands in the body
+    withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
+    if withholds or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
@@ -84,7 +89,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         bond = service.bond(head, upstream, request) if method in MAY_ASK else None
         if bond is not None and mentions(raw):
             return None
-        return await splice(Relay(service, request, method, upstream, forwarded, bond, tasks), raw)
+        profile = partial(_profile_of, service, head, raw)
+        return await splice(Relay(service, request, method, upstream, forwarded, profile, bond, tasks), raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
             await upstream.forget_era()
@@ -127,6 +133,7 @@ async def _serve(
 ) -> web.StreamResponse:
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
+    told, profile = _told(service, head, message)
     is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
@@ -134,14 +141,14 @@ async def _serve(
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
             try:
-                found = _for_upstream(service, head, upstream, request, message)
+                found = _for_upstream(service, head, upstream, request, told)
                 if isinstance(found, Rejection):
                     return reply.rejected(found, message.id)
                 sent, tasks = found
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
-                relay = Relay(service, request, message.method, upstream, forwarded, bond, tasks, name)
+                relay = Relay(service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name)
                 return await splice(relay, body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
@@ -165,6 +172,7 @@ async def start(
     """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
     that waits here and goes on with what this client was asked."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
+    message, profile = _told(service, head, message)
     if message.method == "server/discover" and not upstream.settings.forward_headers:
         return await _discover(head, message, upstream)
     credentials = service.forwarded(upstream, request)
@@ -193,7 +201,7 @@ async def start(
             if isinstance(params, Rejection):
                 return error(params, message.id)
             sent = replace(sent, params=params)
-    call = _call(service, request, head, sent, upstream, headless)
+    call = replace(_call(service, request, head, sent, upstream, headless), profile=profile)
     call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
@@ -228,6 +236,26 @@ def _unserved(
     return headers.unknown_method("" if is_task else message.method)
 
 
+def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Profile]:
+    """The request with the effective capabilities in it, the very same where they are the declared ones; and what its
+    client can show."""
+    meta = meta_of(message.params)
+    declared = meta[META_CLIENT_CAPABILITIES]
+    effective = service.effective(head.route, head.client, declared)
+    if effective.capabilities is declared:
+        return message, effective.profile
+    meta = {**meta, META_CLIENT_CAPABILITIES: effective.capabilities}
+    return replace(message, params={**message.params, "_meta": meta}), effective.profile
+
+
+def _profile_of(service: Service, head: Head, raw: bytes) -> Profile:
+    """The same of a body that nobody has read yet; the plain surface where it is not what its headers say."""
+    message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
+    meta = meta_of(message.params) if isinstance(message, jsonrpc.Request) else {}
+    declared = meta.get(META_CLIENT_CAPABILITIES)
+    return service.effective(head.route, head.client, declared).profile if isinstance(declared, dict) else CORE
+
+
 def _for_upstream(
     service: Service, head: Head, upstream: Upstream, request: Caller, message: jsonrpc.Request
 ) -> tuple[jsonrpc.Request, TaskIds | None] | Rejection:
@@ -251,12 +279,13 @@ async def _retried(
 
 
 def retried(service: Service, route: Route, principal: str, message: jsonrpc.Request) -> Message | Rounds:
-    """The retry's own progress token and log level replace the earlier ones."""
+    """The retry's own progress token, log level and profile replace the earlier ones."""
     parked = resumed(service, route, principal, message.method, message.params)
     if isinstance(parked, Rejection):
         return error(parked, message.id)
-    exchange = parked.exchange
-    exchange.call = replace(exchange.call, log_level=meta_of(message.params).get(META_LOG_LEVEL))
+    exchange, meta = parked.exchange, meta_of(message.params)
+    profile = service.effective(route, client_of(principal), meta[META_CLIENT_CAPABILITIES]).profile
+    exchange.call = replace(exchange.call, log_level=meta.get(META_LOG_LEVEL), profile=profile)
     return Rounds(service, route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
 
 

@@ -8,6 +8,7 @@ upstream's response, which is the cancel.
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -26,6 +27,7 @@ from policies.headers import name_in
 from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
+from policies.profiles import Profile
 from policies.request_state import Bond
 from policies.routing import timeouts_for
 from policies.sealing import NONCE_BYTES
@@ -39,13 +41,15 @@ _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 class Relay:
     """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
-    where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in."""
+    where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
+    `profile`: what the client can show, which may have to be read in the request's body first."""
 
     service: Service
     request: web.BaseRequest
     method: str
     upstream: Upstream
     forwarded: tuple[tuple[str, str], ...]
+    profile: Callable[[], Profile]
     bond: Bond | None
     tasks: TaskIds | None = None
     name: str | None = None

@@ -5,6 +5,7 @@ basic/utilities/tasks (Tool-Level Negotiation). A caller's list is walked at its
 known to have changed; never for each call.
 """
 
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from policies import headers
 from policies.exchange import Call
 from policies.headers import InvalidAnnotation, ParamHeader
+from policies.jsonrpc import dumps
 from policies.mcp import Json
+from policies.request_state import canonical
 from policies.translation import tasks
 
 log = logging.getLogger(__name__)
@@ -54,12 +57,13 @@ class Schemas:
         return (await self._tool(call, fresh=False)).is_task
 
     async def _tool(self, call: Call, *, fresh: bool) -> Tool:
-        tools = self._by_caller.get(call.principal)
+        caller = _caller(call)
+        tools = self._by_caller.get(caller)
         if tools is None or fresh:
             tools = await self._walk(call)
             if len(self._by_caller) >= MAX_CALLERS:
                 self._by_caller.pop(next(iter(self._by_caller)))
-            self._by_caller[call.principal] = tools
+            self._by_caller[caller] = tools
         return tools.get(str(call.params.get("name")), _UNKNOWN)
 
     def forget(self) -> None:
@@ -83,6 +87,11 @@ class Schemas:
             if not cursor:
                 break
         return tools
+
+
+def _caller(call: Call) -> str:
+    """Whose list it is. Servers may list more tools to a host that can do more."""
+    return hashlib.sha256(dumps(canonical([call.principal, call.capabilities]))).hexdigest()
 
 
 def listed(result: Json) -> tuple[_Tools, int]:
