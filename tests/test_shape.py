@@ -20,7 +20,7 @@ FLOORS = {
             "task_ids profiles",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
-            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded http_sse",
+            "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -34,7 +34,8 @@ FLOORS = {
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
             "upstreams/asking upstreams/schemas upstreams/sessions upstreams/conversation "
-            "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
+            "upstreams/streams upstreams/listening upstreams/apps "
+            "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/subscribing "
             "front/drive front/batch front/splice front/modern front/resuming front/legacy front/hosting front/talk "
             "front/http_sse "

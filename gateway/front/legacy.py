@@ -49,7 +49,7 @@ from policies.mcp import (
     Json,
 )
 from policies.translation import subscriptions
-from policies.translation.discover import Description, client_capabilities, initialize_result
+from policies.translation.discover import Description, client_capabilities, for_host, initialize_result
 
 DESCRIBE_S = 10.0
 """How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
@@ -245,7 +245,8 @@ async def open_session(
     upstream = service.upstream_for(head.route, "initialize", None)
     operation.of(request).upstream = upstream.name
     now_s = int(time.time())
-    capabilities = service.effective(head.route, head.client, declared).capabilities
+    effective = service.effective(head.route, head.client, declared)
+    capabilities, profile = effective.capabilities, effective.profile
     opened = FrontSession(
         secrets.token_hex(12),
         session.route_key(head.route),
@@ -262,8 +263,8 @@ async def open_session(
     async def describe(connector: Connector) -> Description:
         nonlocal opened
         if isinstance(connector, LegacyConnector):
-            effective = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
-            inner, description = await connector.sessions.open(effective, info, version, credentials)
+            told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
+            inner, description = await connector.sessions.open(told, info, version, credentials)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
         described = await upstream.describe(DESCRIBE_S, credentials)
@@ -273,7 +274,8 @@ async def open_session(
 
     # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
     description = await upstream.paired("legacy", describe, again=True, credentials=credentials)
-    return opened, initialize_result(description, version, routing.synthesised_info(head.route))
+    result = initialize_result(description, version, routing.synthesised_info(head.route))
+    return opened, for_host(result, profile, lists_apps=await upstream.lists_apps(head.route, profile, credentials))
 
 
 async def _request(

@@ -46,7 +46,7 @@ from policies.profiles import CORE, Profile
 from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
-from policies.translation.discover import Description, discover_result
+from policies.translation.discover import Description, discover_result, for_host
 
 DISCOVER_S = 2.0
 """How long `server/discover` waits for an upstream that has never described itself: clients give a probe 5 to 10 s."""
@@ -134,7 +134,7 @@ async def _serve(
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
     told, profile = _told(service, head, message)
-    is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
+    is_ours = _describes(head, message, upstream)
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
         forwarded = service.forwarded(upstream, request)
@@ -173,16 +173,16 @@ async def start(
     that waits here and goes on with what this client was asked."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     message, profile = _told(service, head, message)
-    if message.method == "server/discover" and not upstream.settings.forward_headers:
-        return await _discover(head, message, upstream)
     credentials = service.forwarded(upstream, request)
+    if _describes(head, message, upstream):
+        return await _discover(head, message, upstream, profile, credentials)
     bond, sent, tasks = None, message, None
     if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
         rejection = _unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
         if message.method == "server/discover":
-            return await _discover(head, message, upstream, credentials)
+            return await _discover(head, message, upstream, profile, credentials)
         if message.method in MAY_ASK and "requestState" in message.params:
             principal = service.principal(head, request.headers)
             return await _retried(service, head.route, principal, message)
@@ -316,11 +316,19 @@ def _call(
     )
 
 
+def _describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:
+    """Whether it asks for a description that is given here: one that is the same for every caller, or is added to."""
+    is_ours = not upstream.settings.forward_headers or head.route.apps is not None
+    return message.method == "server/discover" and is_ours
+
+
 async def _discover(
-    head: Head, message: jsonrpc.Request, upstream: Upstream, credentials: tuple[tuple[str, str], ...] = ()
+    head: Head, message: jsonrpc.Request, upstream: Upstream, profile: Profile, credentials: tuple[tuple[str, str], ...]
 ) -> Message:
     """Answered whatever the upstream's state: a probe that fails makes dual-era hosts fall back, or give up."""
+    credentials = credentials if upstream.settings.forward_headers else ()
     described = await upstream.describe(DISCOVER_S, credentials)
     description, age_s = described or (Description(_DIALECT), 0.0)
     result = discover_result(description, routing.synthesised_info(head.route), age_s)
-    return Message(jsonrpc.response(message.id, result), last=True)
+    lists_apps = await upstream.lists_apps(head.route, profile, credentials)
+    return Message(jsonrpc.response(message.id, for_host(result, profile, lists_apps=lists_apps)), last=True)

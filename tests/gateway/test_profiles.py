@@ -12,7 +12,7 @@ from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import PREFIX, modern_headers, modern_request, request
-from tests.scripted import Json, Seen
+from tests.scripted import Call, Err, Json, Seen
 from tests.sse.old import opened
 from tests.stdio.host import launched
 
@@ -195,3 +195,60 @@ async def test_a_host_of_http_sse_is_told_of_as_well(era: str) -> None:
             await old.initialize(capabilities=ALL)
             assert "result" in await old.request("tools/list")
         assert told(upstream) == (RIDES | OTHERS if era == "legacy" else ASKED | RIDES | OTHERS)
+
+
+# what a host is told
+
+THEIRS: Json = {APPS_EXTENSION: {"theirs": 1}}
+LISTED: Json = {"tools": [{"name": "map", "inputSchema": {}, "_meta": {"ui": {"resourceUri": "ui://map/view"}}}]}
+
+
+async def described(gateway: GatewayProcess, path: str, era: str, declared: Json) -> Json:
+    front = gateway.front(path)
+    if era == "modern":
+        result = (await front.modern("server/discover", capabilities=declared)).result
+        assert result["cacheScope"] == "private"
+    else:
+        result = (await front.initialize(capabilities=declared)).result
+    return result["capabilities"].get("extensions", {})
+
+
+@every_pair
+async def test_a_server_that_has_apps_says_so_to_hosts_that_show_them(front_era: str, era: str) -> None:
+    offers = {"tools": {}, "extensions": {**THEIRS, "com.example/x": {}}}
+    upstream = ModernUpstream(capabilities=offers) if era == "modern" else LegacyUpstream(capabilities=offers)
+    more = {"forward_headers": ["X-Tenant"]} if era == "legacy" else {}  # described to each caller
+    async with upstream, running({"up": (upstream, more)}) as gateway:
+        assert await described(gateway, "/up", front_era, {"extensions": APPS}) == offers["extensions"]
+        assert await described(gateway, "/up", front_era, ASKED) == {"com.example/x": {}}
+
+
+@every_pair
+@pytest.mark.parametrize("more", [{}, {"forward_headers": ["X-Tenant"]}], ids=["for all", "for each caller"])
+async def test_a_server_that_lists_apps_and_forgets_to_say_so_is_helped_out(
+    front_era: str, era: str, more: Json
+) -> None:
+    upstream = upstream_of(era)
+    routes = [{"path": "/up", "upstream": "up", "apps": "advertise"}, {"path": "/silent", "upstream": "up"}]
+    async with upstream, running({"up": (upstream, more)}, routes=routes) as gateway:
+        upstream.on["tools/list"] = LISTED
+        assert await described(gateway, "/up", front_era, {"extensions": APPS}) == APPS
+        assert told(upstream) == {"extensions": APPS}
+        asked = len(upstream.calls("tools/list"))
+        assert await described(gateway, "/up", front_era, ASKED) == {}
+        assert await described(gateway, "/silent", front_era, {"extensions": APPS}) == {}
+        assert len(upstream.calls("tools/list")) == asked
+
+
+async def test_what_lists_no_apps_is_not_said_to_have_them_on_whichever_page() -> None:
+    async def page(call: Call) -> Json:
+        second = call.seen.params.get("cursor") == "2"
+        return LISTED if second else {"tools": [{"name": "t", "inputSchema": {}}], "nextCursor": "2"}
+
+    routes = [{"path": f"/{name}", "upstream": name, "apps": "advertise"} for name in ("second", "none", "sick")]
+    async with ModernUpstream() as second, ModernUpstream() as none, ModernUpstream() as sick:
+        second.on["tools/list"] = page
+        sick.on["tools/list"] = Err(-32603, "out of order")
+        async with running({"second": second, "none": none, "sick": sick}, routes=routes) as gateway:
+            for path, is_told in (("/second", APPS), ("/none", {}), ("/sick", {})):
+                assert await described(gateway, path, "modern", {"extensions": APPS}) == is_told
