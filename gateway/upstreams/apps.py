@@ -69,20 +69,29 @@ class Look:
             self._looking = None
 
     async def _walk(self, profile: Profile, credentials: Credentials) -> bool:
-        """Up to the first such tool."""
         told = Profile("", apps=profile.apps)  # nobody is there who could be asked anything
-        cursor: object = None
-        for _ in range(MAX_PAGES):
-            params: Json = {} if cursor is None else {"cursor": cursor}
-            who, front = principal(credentials), Dialect("modern", LATEST_MODERN)
+        who, front = principal(credentials), Dialect("modern", LATEST_MODERN)
+
+        async def page(params: Json) -> Json:
             call = Call("tools/list", params, {}, told.capabilities, None, who, front, forwarded=credentials)
             exchange = Exchange(call)
             await self._leg(call, exchange)
             if not isinstance(exchange.last, Answer):
                 raise UpstreamFault(f"upstream {self._name} refuses to list its tools", executed=False)
-            tools, cursor = exchange.last.result.get("tools"), exchange.last.result.get("nextCursor")
-            if isinstance(tools, list) and any(map(has_interface, tools)):
-                return True
-            if not cursor:
-                break
-        return False
+            return exchange.last.result
+
+        return await any_app(page)
+
+
+async def any_app(page: Callable[[Json], Awaitable[Json]]) -> bool:
+    """Whether `tools/list` has a tool of Apps, walked up to the first. `page`: the result for these parameters."""
+    params: Json = {}
+    for _ in range(MAX_PAGES):
+        result = await page(params)
+        tools, cursor = result.get("tools"), result.get("nextCursor")
+        if isinstance(tools, list) and any(map(has_interface, tools)):
+            return True
+        if not cursor:
+            return False
+        params = {"cursor": cursor}
+    return False
