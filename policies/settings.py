@@ -27,7 +27,7 @@ from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls, ToolTimeouts, UpstreamTls
 from policies.settings_endpoints import MAX_ENDPOINTS, Balance, Ejection, HealthCheck
-from policies.settings_profiles import ProfileName, ProfileSettings, judge_profiles
+from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
 from policies.settings_routes import Route
 from policies.settings_store import Store
 
@@ -463,6 +463,7 @@ class Settings(_Model):
             *((("clients", name, "profile"), client.profile) for name, client in self.clients.items()),
         ]
         problems += judge_profiles(self.profiles, ceilings)
+        problems += judge_advertising(self.profiles, [(route.profile, route.apps) for route in self.routes])
         _raise(problems)
         return self
 

@@ -55,3 +55,14 @@ def judge_profiles(
     for place, wanted in ceilings:
         if wanted is not None and wanted not in known:
             yield place, f'unknown profile "{wanted}"; {hint(wanted, known)}'
+
+
+def judge_advertising(
+    profiles: Mapping[str, ProfileSettings], routes: Iterable[tuple[str | None, str | None]]
+) -> Iterator[Problem]:
+    """Routes, as `profile` and `apps`, that would tell hosts of what those are not shown."""
+    for index, (profile, apps) in enumerate(routes):
+        own = profiles.get(profile) if profile is not None else None
+        shows_none = profile in BUILT_IN[:-1] or (own is not None and not own.apps)
+        if apps is not None and shows_none:
+            yield ("routes", index, "apps"), f"does nothing under profile {profile}, which shows no Apps; remove it"

@@ -180,11 +180,11 @@ async def test_check_shows_what_a_command_runs_and_none_of_its_secrets(tmp_path:
 async def test_check_shows_what_hosts_are_shown_at_most(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
         "upstreams: {a: {url: http://a/}}\n"
-        "routes: [{path: /mcp, upstream: a, profile: interactive-v1, apps: advertise}]\n"
+        "routes: [{path: /mcp, upstream: a, profile: desktop-apps-2026-01-26-v1, apps: advertise}]\n"
         f"clients: {{ci: {{keys: ['sha256:{64 * '0'}'], routes: [/mcp], profile: core-v1}}}}"
     )
     done = await run("check", "-c", "config.yaml", cwd=tmp_path)
-    assert "/mcp -> a: http://a/, era auto, profile interactive-v1, apps advertise\n" in done.out
+    assert "/mcp -> a: http://a/, era auto, profile desktop-apps-2026-01-26-v1, apps advertise\n" in done.out
     assert "client ci: /mcp, profile core-v1\n" in done.out
 
 

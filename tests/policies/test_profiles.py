@@ -309,6 +309,16 @@ def test_a_profile_that_does_not_fit_names_the_field_and_the_fix(
     assert complaint in found[place], found
 
 
+@pytest.mark.parametrize("shows", [None, "desktop-apps-2026-01-26-v1", "shows"])
+def test_apps_are_advertised_where_they_are_shown(shows: str | None) -> None:
+    own = {"shows": {"apps": [HTML]}, "kiosk": {"elicitation": ["form"]}}
+    advertising = {**PLAIN, "apps": "advertise"}
+    assert faults(document(profiles=own, routes=[{**advertising, "profile": shows}])) == {}
+    for hides in ("interactive-v1", "kiosk"):
+        found = faults(document(profiles=own, routes=[{**advertising, "profile": hides}]))
+        assert found == {"routes.0.apps": f"does nothing under profile {hides}, which shows no Apps; remove it"}
+
+
 def test_routes_and_clients_name_profiles_that_are_built_in_or_the_operators() -> None:
     value = document(
         profiles={"kiosk": {"elicitation": ["url"], "apps": ["Text/HTML; profile=mcp-app"]}},
