@@ -17,10 +17,11 @@ FLOORS = {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles affinity coding",
             2: "jsonrpc sse settings_edge settings_store settings sealing exchange session request_state resumption "
-            "task_ids profiles",
+            "task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
-            "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse",
+            "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
+            "apps",
             4: "admission delivery metrics",
         },
         "gateway": {
