@@ -120,13 +120,13 @@ def app_only_names(tools: Iterable[Any]) -> set[str]:
     }
 
 
-# The scan. Every mark is the beginning of a JSON string: a search for quotes is a search for one byte, which costs
-# next to nothing where strings are long. Within a mark, `/` may be escaped; any other escape that could hide a
-# character of a mark is one itself.
+# The scan. Every mark is the beginning of a JSON string, a quote that no backslash is before: a search for quotes is a
+# search for one byte, which costs next to nothing where strings are long. Within a mark, `/` may be escaped; any other
+# escape that could hide a character of a mark is one itself.
 _BLANKS: Final = rb"(?: |\\[bfnrt]|\\u00[012][0-9a-fA-F])*"
 _BREAKS: Final = rb"(?:\\[nrt]|\\u000[9aAdD])*"
 _MARK: Final = re.compile(
-    rb'"(?=[ \\uUomvtTaAi])(?:'
+    rb'"(?=[ \\uUomvtTaAi])(?<!\\")(?:'
     rb'ui"|ui\\?/|openai\\?/|mcpui\.dev|modernjs\.dev|visibility"|io\.modelcontextprotocol\\?/ui"|'
     + _BLANKS
     + rb"(?:[uU]"
