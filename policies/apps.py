@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from policies import jsonrpc
-from policies.apps_marks import UI_EXTENSION, is_app_only, is_ui_resource, is_ui_uri, might_show, without_ui_meta
+from policies.apps_marks import is_app_only, is_ui_resource, is_ui_uri, might_show, without_ui_meta
 from policies.errors import Rejection
 from policies.exchange import RequestId
 from policies.mcp import (
     ACKNOWLEDGED,
+    APPS_EXTENSION,
     INVALID_PARAMS,
     LEGACY_RESOURCE_NOT_FOUND,
     LISTEN,
@@ -166,9 +167,9 @@ def _described(result: Json) -> Json:
     """Less the upstream's word that it has Apps."""
     capabilities = result.get("capabilities")
     extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
-    if not isinstance(extensions, dict) or UI_EXTENSION not in extensions:
+    if not isinstance(extensions, dict) or APPS_EXTENSION not in extensions:
         return result
-    kept = {name: said for name, said in extensions.items() if name != UI_EXTENSION}
+    kept = {name: said for name, said in extensions.items() if name != APPS_EXTENSION}
     rest = {name: said for name, said in result["capabilities"].items() if name != "extensions"}
     return {**result, "capabilities": {**rest, "extensions": kept} if kept else rest}
 

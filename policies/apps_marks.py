@@ -9,13 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from policies.mcp import PREFIX, Json
-
-UI_EXTENSION: Final = PREFIX + "ui"
-"""The extension's name in `capabilities.extensions`."""
-
-APP_MIME: Final = "text/html;profile=mcp-app"
-"""The one type of content that MCP Apps 2026-01-26 defines."""
+from policies.mcp import Json
 
 # Case counts for ASCII letters alone, as in the grammars of URIs and of media types: folding by Unicode's rules would
 # find marks that the scan below does not see.

@@ -213,11 +213,7 @@ def test_the_scan_sees_a_mark_in_every_spelling(mark: str) -> None:
 @pytest.mark.parametrize(
     "plain",
     [
-        {
-            "content": [
-                {"type": "text", "text": "A GUI: guide: ui, see https://a/ui/b and C:\\ui\\x\n\t\u00e9"}
-            ]
-        },
+        {"content": [{"type": "text", "text": "A GUI: guide: ui, see https://a/ui/b and C:\\ui\\x\n\t\u00e9"}]},
         {"content": [{"type": "text", "text": '{"_meta": {"ui": {"resourceUri": "ui://a"}}}'}]},
         {"content": [{"type": "text", "text": "mcp-app, text/html;profile=mcp-app, \u4e2d\u6587 \x1b[31mred\x1b[0m"}]},
         {"tools": [{"name": "build_ui", "inputSchema": {"properties": {"uid": {"type": "string"}}}}]},
