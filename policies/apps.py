@@ -17,6 +17,7 @@ from policies.exchange import RequestId
 from policies.mcp import (
     ACKNOWLEDGED,
     APPS_EXTENSION,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     LEGACY_RESOURCE_NOT_FOUND,
     LISTEN,
@@ -278,6 +279,14 @@ def not_found(uri: Any, era: Era) -> Rejection:
     """What a server says of a resource that it does not have (server/resources, Error Handling)."""
     data = {"uri": uri} if isinstance(uri, str) else None
     return Rejection(INVALID_PARAMS if era == "modern" else LEGACY_RESOURCE_NOT_FOUND, "Resource not found", data)
+
+
+def too_large(method: str, uri: Any, size: int, max_bytes: int) -> Rejection | None:
+    """Why the answer to a read of an interface is not passed on: an error, since half a page is none."""
+    if size <= max_bytes or method != "resources/read" or not is_ui_uri(uri):
+        return None
+    why = f"the resource is larger than the {max_bytes} bytes that limits.max_app_bytes allows"
+    return Rejection(INTERNAL_ERROR, why, {"uri": uri}, http=502)
 
 
 def unknown_tool(name: Any) -> Rejection:

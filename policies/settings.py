@@ -281,6 +281,9 @@ class Limits(_Model):
     """The largest JSON response of an upstream that is read into memory. From 1024 to 4 GiB."""
     max_event_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
     """The largest single event on an upstream's stream. From 1024 to 1 GiB."""
+    max_app_bytes: int = Field(default=8 * 1024 * 1024, ge=1024, le=1024**3)
+    """The largest answer to a read of a `ui://` resource (MCP Apps) that a host gets; a larger one is an error, and is
+    never cut off. From 1024 to 1 GiB; what one response or one event may have counts before it."""
     max_depth: int = Field(default=128, ge=8, le=512)
     """How deep JSON may nest in a request. From 8 (what a plain call with capabilities needs) to 512 (well below where
     a parser's own stack ends)."""

@@ -25,7 +25,7 @@ from gateway.stores.feeds import Feed
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
-from policies import jsonrpc, routing, session, task_ids
+from policies import apps, jsonrpc, routing, session, task_ids
 from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, SessionGone, UpstreamFault
@@ -176,6 +176,7 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
         exchange = service.exchange(call_of(service, request, upstream, owner, LISTEN, params))
         tasks = service.task_ids(head, upstream, request, "legacy")
         to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id, tasks)
+        to = service.showing(to, exchange.profile)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
         await _announce(service, owner, exchange)
     exchange.start(upstream.leg)
@@ -303,6 +304,9 @@ async def start(
     upstream = service.upstream_for(head.route, message.method, _name_of(message))
     operation.of(request).upstream = upstream.name
     call = call_of(service, request, upstream, owner, message.method, message.params)
+    refusal = None if call.profile.shows_apps else apps.refusal(message.method, message.params, "legacy")
+    if refusal is not None:
+        return error(refusal, message.id)
     connector = await upstream.connector("legacy", call.forwarded)
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
@@ -323,6 +327,7 @@ async def start(
     exchange = service.exchange(call)
     token = progress_token(meta_of(message.params))
     to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id, tasks)
+    to = service.showing(to, exchange.profile)
     service.exchanges.keep(exchange, owner.id, to)
     exchange.start(upstream.leg)
     return exchange, to

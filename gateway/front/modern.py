@@ -16,7 +16,7 @@ from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
 from gateway.upstreams.pool import Upstream
-from policies import headers, inline, jsonrpc, routing, task_ids
+from policies import apps, apps_marks, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, UpstreamFault
@@ -42,7 +42,8 @@ from policies.mcp import (
     READS,
     REMOVED_METHODS,
 )
-from policies.profiles import CORE, Profile
+from policies.peek import declared
+from policies.profiles import Effective, Profile
 from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
@@ -52,6 +53,7 @@ DISCOVER_S = 2.0
 """How long `server/discover` waits for an upstream that has never described itself: clients give a probe 5 to 10 s."""
 
 _DIALECT = Dialect("modern", LATEST_MODERN)
+_NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
 _OWN_META = frozenset(
     {META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN}
     | {META_SUBSCRIPTION_ID, META_SERVER_INFO}
@@ -61,15 +63,10 @@ _OWN_META = frozenset(
 async def serve_unread(service: Service, request: web.BaseRequest, head: Head, raw: bytes) -> web.StreamResponse | None:
     """Splices on the headers alone, where the upstream that they name verifies them itself (`verifies_headers`): not a
     byte of the body is parsed. None where this request is not of that kind."""
-    method = request.headers.get(HEADER_METHOD)
-    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
+    said = _told_by_headers(request, head)
+    if said is None:
         return None
-    try:
-        name = headers.decode(request.headers.get(HEADER_NAME, ""))
-    except ValueError:
-        return None
-    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
-        return None
+    method, name = said
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
     # below some ceilings, the upstream must not be told all that stands in the body
     withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
@@ -79,7 +76,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
     try:
         forwarded = service.forwarded(upstream, request)
-        if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
+        connector = await upstream.connector("modern", forwarded)
+        if connector.dialect.era != "modern":
             return None
         tasks = service.task_ids(head, upstream, request, "modern")
         if tasks is not None and method == LISTEN:
@@ -89,12 +87,34 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         bond = service.bond(head, upstream, request) if method in MAY_ASK else None
         if bond is not None and mentions(raw):
             return None
+        if method in _NAMES_RESOURCE and apps_marks.might_show(raw):
+            return None
+        if method == "tools/call":
+            effective = _effective(service, head, raw)
+            params = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
+            call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
+            if await connector.hides(replace(call, profile=effective.profile)):
+                return reply.rejected(apps.unknown_tool(name), jsonrpc.readable_id(raw))
         profile = partial(_profile_of, service, head, raw)
-        return await splice(Relay(service, request, method, upstream, forwarded, profile, bond, tasks), raw)
+        relay = Relay(service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None)
+        return await splice(relay, raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
             await upstream.forget_era()
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
+
+
+def _told_by_headers(request: web.BaseRequest, head: Head) -> tuple[str, str] | None:
+    """Method and name (empty where there is none) of a request that may be spliced; None where they tell less."""
+    method = request.headers.get(HEADER_METHOD)
+    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
+        return None
+    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
+        return None
+    try:
+        return method, headers.decode(request.headers.get(HEADER_NAME, ""))
+    except ValueError:
+        return None
 
 
 async def serve(
@@ -134,6 +154,8 @@ async def _serve(
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
     told, profile = _told(service, head, message)
+    if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
+        return reply.rejected(refusal, message.id)
     is_ours = _describes(head, message, upstream)
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
@@ -148,7 +170,14 @@ async def _serve(
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
-                relay = Relay(service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name)
+                if message.method == "tools/call" and not profile.shows_apps:
+                    call = _call(service, request, head, sent, upstream, headless=False)
+                    if await connector.hides(replace(call, profile=profile)):
+                        return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
+                uri = message.params.get("uri")
+                relay = Relay(
+                    service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri
+                )
                 return await splice(relay, body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
@@ -173,6 +202,11 @@ async def start(
     that waits here and goes on with what this client was asked."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     message, profile = _told(service, head, message)
+    if not profile.shows_apps:
+        refusal = apps.refusal(message.method, message.params, "modern")
+        if refusal is not None:
+            return error(refusal, message.id)
+        message = replace(message, params=apps.strip_request(message.method, message.params))
     credentials = service.forwarded(upstream, request)
     if _describes(head, message, upstream):
         return await _discover(head, message, upstream, profile, credentials)
@@ -205,7 +239,8 @@ async def start(
     call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
-    return Rounds(service, head.route, exchange, replace(_addressee(message), tasks=tasks), bond=bond)
+    to = service.showing(replace(_addressee(message), tasks=tasks), profile)
+    return Rounds(service, head.route, exchange, to, bond=bond)
 
 
 def _name_of(message: jsonrpc.Request) -> str | None:
@@ -248,12 +283,13 @@ def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonr
     return replace(message, params={**message.params, "_meta": meta}), effective.profile
 
 
+def _effective(service: Service, head: Head, raw: bytes) -> Effective:
+    """What holds for a body that nobody has read yet; the plain surface where it declares nothing."""
+    return service.effective(head.route, head.client, declared(raw) or {})
+
+
 def _profile_of(service: Service, head: Head, raw: bytes) -> Profile:
-    """The same of a body that nobody has read yet; the plain surface where it is not what its headers say."""
-    message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
-    meta = meta_of(message.params) if isinstance(message, jsonrpc.Request) else {}
-    declared = meta.get(META_CLIENT_CAPABILITIES)
-    return service.effective(head.route, head.client, declared).profile if isinstance(declared, dict) else CORE
+    return _effective(service, head, raw).profile
 
 
 def _for_upstream(
@@ -286,7 +322,8 @@ def retried(service: Service, route: Route, principal: str, message: jsonrpc.Req
     exchange, meta = parked.exchange, meta_of(message.params)
     profile = service.effective(route, client_of(principal), meta[META_CLIENT_CAPABILITIES]).profile
     exchange.call = replace(exchange.call, log_level=meta.get(META_LOG_LEVEL), profile=profile)
-    return Rounds(service, route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
+    to = service.showing(_addressee(message), profile)
+    return Rounds(service, route, exchange, to, parked.asked, parked.round + 1, parked.cursor)
 
 
 def _addressee(message: jsonrpc.Request) -> Addressee:

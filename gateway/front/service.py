@@ -21,6 +21,7 @@ from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import edge, forwarded, identity, routing, session, task_ids
 from policies.admission import Head
+from policies.delivery import Addressee
 from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.exchange import Call, FrontSession
@@ -203,6 +204,10 @@ class Service:
     def of_session(self, owner: FrontSession) -> Effective:
         """What holds for a request in this session: what held at its `initialize`, or less, if less is allowed now."""
         return self.effective(self._routes[owner.route], identity.client_of(owner.principal), owner.capabilities)
+
+    def showing(self, to: Addressee, profile: Profile) -> Addressee:
+        """An addressee whose host shows what this profile says."""
+        return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
 
     def bond(self, head: Head, upstream: Upstream, request: Caller) -> Bond | None:
         """Whom this upstream's own `requestState` is sealed to: a known caller of whom nothing goes upstream by which

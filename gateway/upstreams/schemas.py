@@ -1,16 +1,18 @@
 """What must be known of a tool to call it, as its upstream last listed it, remembered by caller.
 
 Specification: 2026-07-28 basic/transports/streamable-http (Custom Headers from Tool Parameters); 2025-11-25
-basic/utilities/tasks (Tool-Level Negotiation). A caller's list is walked at its first tool call and again when it is
-known to have changed; never for each call.
+basic/utilities/tasks (Tool-Level Negotiation); MCP Apps 2026-01-26 (Resource Discovery, Visibility). A caller's list is
+walked at its first tool call and again when it is known to have changed; never for each call.
 """
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies import headers
+from policies.apps_marks import is_app_only
 from policies.exchange import Call
 from policies.headers import InvalidAnnotation, ParamHeader
 from policies.jsonrpc import dumps
@@ -23,20 +25,39 @@ log = logging.getLogger(__name__)
 MAX_PAGES = 100
 """Pages of one list that are walked; a list that goes on longer repeats its cursors."""
 
-MAX_CALLERS = 1024
-"""Callers whose lists are remembered; the longest known is forgotten first."""
+MAX_CALLERS = 4096
+"""Callers and sessions whose lists are remembered; the longest known is forgotten first."""
+
+TRUSTED_S = 300.0
+"""How long a list tells which tools are hidden, where nobody has heard that it changed: not every upstream says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`mirrors`: the parameters that go into headers; `is_task`: it runs only as a task of 2025-11-25."""
+    """`mirrors`: the parameters that go into headers; `is_task`: it runs only as a task of 2025-11-25; `is_app_only`: a
+    host without Apps does not know it."""
 
     mirrors: tuple[ParamHeader, ...] = ()
     is_task: bool = False
+    is_app_only: bool = False
 
 
 _Tools = dict[str, Tool]
 _UNKNOWN = Tool()
+
+
+@dataclass(slots=True)
+class _Listed:
+    """`is_whole`: every page of the list is in it; `read_s`: since when, by the loop's clock."""
+
+    tools: _Tools
+    is_whole: bool
+    hides: bool = field(init=False)
+    read_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hides = any(tool.is_app_only for tool in self.tools.values())
+        self.read_s = asyncio.get_running_loop().time()
 
 
 class Schemas:
@@ -46,7 +67,7 @@ class Schemas:
     def __init__(self, upstream: str, page: Callable[[Call, str | None], Awaitable[Json | None]]) -> None:
         self._upstream = upstream
         self._page = page
-        self._by_caller: dict[str, _Tools] = {}
+        self._by_caller: dict[str, _Listed] = {}
 
     async def of(self, call: Call, *, fresh: bool = False) -> tuple[ParamHeader, ...]:
         """The parameters that the tool named in `call` mirrors; none for a tool that is not listed."""
@@ -56,41 +77,73 @@ class Schemas:
         """Whether the tool named in `call` runs only as a task."""
         return (await self._tool(call, fresh=False)).is_task
 
+    async def hides(self, call: Call) -> bool:
+        """Whether the tool named in `call` is none that a host without Apps knows: it is for interfaces alone, or it is
+        not listed where others are, so that every name outside of what is visible gets one and the same answer. Where
+        nothing is hidden, the upstream tells what it does not have."""
+        name, known = call.params.get("name"), self._by_caller.get(_caller(call))
+        old = known is not None and asyncio.get_running_loop().time() - known.read_s > TRUSTED_S
+        listed_ = await self._listed(call, fresh=old)
+        if listed_.hides and name not in listed_.tools and known is not None and not old:
+            listed_ = await self._listed(call, fresh=True)  # it may be new
+        if not listed_.hides or not isinstance(name, str):
+            return listed_.hides
+        tool = listed_.tools.get(name)
+        return tool.is_app_only if tool is not None else listed_.is_whole
+
+    def learn(self, call: Call, result: Json) -> None:
+        """A caller has been given its list, which is therefore not to be walked, if that is all of it."""
+        if not call.params.get("cursor") and not result.get("nextCursor") and isinstance(result.get("tools"), list):
+            self._remember(call, _Listed(self._read(result), is_whole=True))
+
     async def _tool(self, call: Call, *, fresh: bool) -> Tool:
-        caller = _caller(call)
-        tools = self._by_caller.get(caller)
-        if tools is None or fresh:
-            tools = await self._walk(call)
-            if len(self._by_caller) >= MAX_CALLERS:
-                self._by_caller.pop(next(iter(self._by_caller)))
-            self._by_caller[caller] = tools
-        return tools.get(str(call.params.get("name")), _UNKNOWN)
+        return (await self._listed(call, fresh=fresh)).tools.get(str(call.params.get("name")), _UNKNOWN)
+
+    async def _listed(self, call: Call, *, fresh: bool) -> _Listed:
+        found = self._by_caller.get(_caller(call))
+        if found is None or fresh:
+            found = await self._walk(call)
+            self._remember(call, found)
+        return found
+
+    def _remember(self, call: Call, found: _Listed) -> None:
+        if len(self._by_caller) >= MAX_CALLERS:
+            self._by_caller.pop(next(iter(self._by_caller)))
+        self._by_caller[_caller(call)] = found
 
     def forget(self) -> None:
         """The list has changed."""
         self._by_caller.clear()
 
-    async def _walk(self, call: Call) -> _Tools:
+    def forget_of(self, call: Call) -> None:
+        """The list of this caller, or session, has changed."""
+        self._by_caller.pop(_caller(call), None)
+
+    async def _walk(self, call: Call) -> _Listed:
         tools: _Tools = {}
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             result = await self._page(call, cursor)
             if result is None:
                 break
-            found, invalid = listed(result)
-            if invalid:
-                log.warning(
-                    "upstream %s: %d tools have an invalid x-mcp-header and are left out", self._upstream, invalid
-                )
-            tools |= found
+            tools |= self._read(result)
             cursor = result.get("nextCursor")
             if not cursor:
-                break
-        return tools
+                return _Listed(tools, is_whole=True)
+        return _Listed(tools, is_whole=False)
+
+    def _read(self, result: Json) -> _Tools:
+        found, invalid = listed(result)
+        if invalid:
+            log.warning("upstream %s: %d tools have an invalid x-mcp-header and are left out", self._upstream, invalid)
+        return found
 
 
 def _caller(call: Call) -> str:
-    """Whose list it is. Servers may list more tools to a host that can do more."""
+    """Whose list it is: a session's, or that of all who are alike to the upstream. Servers may list more tools to a
+    host that can do more."""
+    if call.owner is not None:
+        return call.owner.id
     return hashlib.sha256(dumps(canonical([call.principal, call.capabilities]))).hexdigest()
 
 
@@ -106,5 +159,5 @@ def listed(result: Json) -> tuple[_Tools, int]:
                 mirrors = headers.param_headers(tool.get("inputSchema"))
             except InvalidAnnotation:
                 invalid += 1
-            found[tool["name"]] = Tool(mirrors, tasks.only_as_task(tool))
+            found[tool["name"]] = Tool(mirrors, tasks.only_as_task(tool), is_app_only(tool))
     return found, invalid
