@@ -97,7 +97,8 @@ def is_app_only(tool: Json) -> bool:
         return False
     nested = meta.get("ui")
     declared = [nested.get("visibility")] if isinstance(nested, dict) else []
-    for visibility in [*declared, *(meta.get(key) for key in _FLAT_VISIBILITY)]:
+    flat = [meta[key] for key in _FLAT_VISIBILITY if key in meta and is_ui_meta(key, meta[key])]
+    for visibility in [*declared, *flat]:
         if isinstance(visibility, str):
             return visibility != "model"
         if isinstance(visibility, list):
