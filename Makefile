@@ -21,7 +21,7 @@ NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance lint types check environments lock clean
+.PHONY: help demo test test-system conformance bench-apps lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ test-system: $(TEST) ## run the store's tests against the system's redis-server,
 
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)
+
+bench-apps: $(TEST) ## measure the scan for MCP Apps at 300 B, 10 KiB and 1 MiB
+	$(BIN)/python -m tests.bench.apps $(ARGS)
 
 lint: $(TEST) ## check style and format
 	$(BIN)/ruff check .
