@@ -23,7 +23,6 @@ from gateway.upstreams.wire import BOTH, Reception
 from policies import apps, jsonrpc, task_ids
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
-from policies.exchange import RequestId
 from policies.headers import name_in
 from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
 from policies.metrics import CANCELLED_CALL, error_type
@@ -57,12 +56,12 @@ class Relay:
     name: str | None = None
     uri: str | None = None
 
-    def to_client(self, data: bytes, request_id: RequestId | None) -> bytes:
+    def to_client(self, data: bytes) -> bytes:
         """The last message as the client gets it."""
         max_bytes = self.service.settings.limits.max_app_bytes
         large = apps.too_large(self.method, self.uri, len(data), max_bytes)
         if large is not None:
-            return error(large, request_id).raw
+            raise UpstreamFault(large.message, data=large.data)
         data = self._shown(data) or data
         if self.bond is not None:
             try:
@@ -144,7 +143,7 @@ async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Respo
     if reception.status in (400, 404) and _is_legacy(body):
         raise UpstreamFault("the upstream no longer answers modern requests", contradiction=True)
     headers = {k: v for k, v in reception.headers.items() if k == "Retry-After"}
-    return reply.json(relay.to_client(body, splice.id), reception.status, headers)
+    return reply.json(relay.to_client(body), reception.status, headers)
 
 
 async def _stream(
@@ -161,7 +160,7 @@ async def _stream(
                 if verdict == "last":
                     assert event is not None
                     assert event.data is not None
-                    data = relay.to_client(event.data, splice.id)
+                    data = relay.to_client(event.data)
                     await (stream.raw(block) if data is event.data else stream.event(data, event.id))
                     return await stream.end()
                 if verdict == "pass" and event is not None and event.data:
