@@ -8,8 +8,9 @@ import pytest
 import pytest_asyncio
 
 from tests.apps.real.servers import SAMPLES, document, started
-from tests.apps.real.stage import Stage
+from tests.apps.real.stage import Stage, routes
 from tests.door import share_one_loop
+from tests.gateway_process import running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,4 +22,7 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
     path = str(document(tmp_path_factory.mktemp("document")))
     async with AsyncExitStack() as stack:
         urls = await asyncio.gather(*(stack.enter_async_context(started(name, path)) for name in SAMPLES))
-        yield Stage(dict(zip(SAMPLES, urls, strict=True)), path)
+        direct = dict(zip(SAMPLES, urls, strict=True))
+        behind = {name: {"url": url} for name, url in direct.items()}
+        gateway = await stack.enter_async_context(running(behind, routes=routes()))
+        yield Stage(direct, path, gateway)

@@ -20,14 +20,14 @@ PACKAGES = ROOT / "tests/node_modules/@modelcontextprotocol"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`era`: which the gateway speaks with it. `calls`: tools that can be called by anybody, with their arguments, and
-    `hidden`, those that only a view may call. `views`: its `ui://` resources."""
+    """`eras`: those that it speaks. `calls`: tools that can be called by anybody, with their arguments, and `hidden`,
+    those that only a view may call. `views`: its `ui://` resources."""
 
     command: tuple[str, ...]
     views: tuple[str, ...]
     calls: dict[str, Json]
     hidden: dict[str, Json]
-    era: str = "legacy"
+    eras: tuple[str, ...] = ("legacy",)
 
 
 def _published(name: str, views: tuple[str, ...], calls: dict[str, Json], hidden: dict[str, Json]) -> Sample:
@@ -39,14 +39,13 @@ def _published(name: str, views: tuple[str, ...], calls: dict[str, Json], hidden
 def _chart(speaks: str) -> Sample:
     views = ("ui://chart/view.html", "ui://chart/packed.html", "ui://chart/by/7")
     calls: dict[str, Json] = {name: {} for name in ("draw", "embed", "only", "plain", "host")}
-    era = "legacy" if speaks == "legacy" else "modern"
-    return Sample((NODE, str(HERE / "chart.mjs"), speaks), views, calls, {"refresh": {}}, era)
+    eras = ("modern", "legacy") if speaks == "dual" else (speaks,)
+    return Sample((NODE, str(HERE / "chart.mjs"), speaks), views, calls, {"refresh": {}}, eras)
 
 
 PDF = "PDF"
 """Stands for the path of the document that the PDF server was given."""
 _BYTES: Json = {"url": PDF, "offset": 0, "byteCount": 524288}
-_FORM: Json = {"viewUUID": "00000000-0000-0000-0000-000000000000"}
 
 SAMPLES = {
     "basic-react": _published("basic-react", ("ui://get-time/mcp-app.html",), {"get-time": {}}, {}),

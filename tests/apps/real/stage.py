@@ -1,10 +1,13 @@
-"""The sample servers, directly and through the gateway, asked by a raw client of either era."""
+"""The sample servers, directly and through one gateway, asked by a raw client of either era."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tests.apps.real.servers import SAMPLES, settled, with_document
+from tests.apps.real.servers import SAMPLES, with_document
+from tests.gateway_process import GatewayProcess
+from tests.matrix.edits import SERVER_INFO, Call, edited
 from tests.raw_front import Answer, Front, Session
 from tests.scripted import Json
 
@@ -12,8 +15,47 @@ UI = "io.modelcontextprotocol/ui"
 MIME = "text/html;profile=mcp-app"
 APPS: Json = {"extensions": {UI: {"mimeTypes": [MIME]}}}
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}}
-NO_VIEW = "ui://no/such/view.html"
-LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates"}
+ALL: Json = {**ASKS, **APPS}
+LISTS = ("tools/list", "resources/list", "resources/templates/list")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A client that declares these capabilities at the route of this ceiling. `effective`: what of them is left."""
+
+    ceiling: str | None
+    declares: Json
+    effective: Json
+
+    @property
+    def shows_apps(self) -> bool:
+        return "extensions" in self.effective
+
+
+CORE, INTERACTIVE, DESKTOP = "core-v1", "interactive-v1", "desktop-apps-2026-01-26-v1"
+HOSTS = {
+    "core": Host(None, {}, {}),
+    "core-by-ceiling": Host(CORE, ALL, {}),
+    "interactive": Host(None, ASKS, ASKS),
+    "interactive-by-ceiling": Host(INTERACTIVE, ALL, ASKS),
+    "desktop": Host(None, ALL, ALL),
+    "desktop-by-ceiling": Host(DESKTOP, ALL, ALL),
+}
+"""By what they are called here: each profile once by what the host declares, once by what its route allows."""
+CEILINGS = (None, CORE, INTERACTIVE, DESKTOP)
+
+
+def path_of(name: str, ceiling: str | None) -> str:
+    return f"/{name}" if ceiling is None else f"/{name}/{ceiling}"
+
+
+def routes() -> list[Json]:
+    """One route to each server for each ceiling, and one without."""
+    return [
+        {"path": path_of(name, ceiling), "upstream": name, **({"profile": ceiling} if ceiling else {})}
+        for name in SAMPLES
+        for ceiling in CEILINGS
+    ]
 
 
 class Ask(Protocol):
@@ -28,8 +70,9 @@ class Stage:
 
     direct: dict[str, str]
     path: str
-    _sessions: dict[tuple[str, str, str], Session] = field(default_factory=dict)
-    _wanted: dict[str, dict[str, Json]] = field(default_factory=dict)
+    gateway: GatewayProcess
+    _sessions: dict[str, Session] = field(default_factory=dict)
+    _own: dict[str, Json] = field(default_factory=dict)
 
     def questions(self, name: str) -> Iterator[tuple[str, Json]]:
         """Every request whose answers are compared: lists, reads of views and of what is none, calls of all tools."""
@@ -47,7 +90,7 @@ class Stage:
         """A client of that era with these capabilities; its session is opened once."""
         front = Front(url)
         if era == "legacy":
-            key = (url, era, repr(capabilities))
+            key = json.dumps([url, capabilities])
             if key not in self._sessions:
                 self._sessions[key] = await front.initialize(capabilities=capabilities)
             return self._sessions[key].request
@@ -57,10 +100,40 @@ class Stage:
 
         return ask
 
-    async def own(self, name: str, method: str, params: Json, capabilities: Json | None = None) -> Json:
-        """The server's own answer, without the gateway, to a client of its era."""
-        ask = await self.speaker(self.direct[name], SAMPLES[name].era, capabilities or {})
-        return outcome(await ask(method, params))
+    async def through(self, name: str, host: Host, era: str) -> Ask:
+        """A host of that era before a server, at the gateway."""
+        return await self.speaker(self.gateway.url + path_of(name, host.ceiling), era, host.declares)
+
+    async def own(
+        self, name: str, method: str, params: Json, capabilities: Json | None = None, era: str | None = None
+    ) -> Json:
+        """The server's own answer, without the gateway, in its one era or the given one. Asked once."""
+        era = era or SAMPLES[name].eras[0]
+        key = json.dumps([name, method, params, capabilities or {}, era])
+        if key not in self._own:
+            ask = await self.speaker(self.direct[name], era, capabilities or {})
+            self._own[key] = outcome(await ask(method, params))
+        return self._own[key]
+
+    async def translated(self, name: str, method: str, params: Json, capabilities: Json, era: str) -> Json:
+        """The server's own answer as it must come to a client of `era`, but for what is about Apps."""
+        eras = SAMPLES[name].eras
+        upstream = era if era in eras else eras[0]
+        answer = await self.own(name, method, params, capabilities, upstream)
+        return edited(answer, Call(method, params, await self._server_info(name)), (upstream, era))
+
+    async def hidden(self, name: str) -> set[str]:
+        """The tools that the server has for its views alone."""
+        tools = (await self.own(name, "tools/list", {}))["result"]["tools"]
+        return {tool["name"] for tool in tools if tool.get("_meta", {}).get("ui", {}).get("visibility") == ["app"]}
+
+    async def _server_info(self, name: str) -> Json:
+        front, era = Front(self.direct[name]), SAMPLES[name].eras[0]
+        if era == "legacy":
+            await self.speaker(self.direct[name], era, {})
+            return self._sessions[json.dumps([self.direct[name], {}])].result["serverInfo"]
+        found: Json = (await front.modern("server/discover")).result["_meta"][SERVER_INFO]
+        return found
 
 
 def outcome(answer: Answer) -> Json:
@@ -68,12 +141,9 @@ def outcome(answer: Answer) -> Json:
     return {key: answer.final[key] for key in ("result", "error") if key in answer.final}
 
 
-def text_of(result: Json) -> bytes:
+def body_of(result: Json) -> bytes:
     """The one body of a read resource, as it stands in its message."""
     [content] = result["contents"]
     body: Any = content.get("text", content.get("blob"))
     assert isinstance(body, str)
     return body.encode()
-
-
-__all__ = ["APPS", "ASKS", "LISTS", "MIME", "NO_VIEW", "UI", "Ask", "Stage", "outcome", "settled", "text_of"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.apps.real.servers import PACKAGES, SAMPLES
-from tests.apps.real.stage import APPS, MIME, Stage, text_of
+from tests.apps.real.stage import APPS, MIME, Stage, body_of
 from tests.raw_front import Front
 
 SIZES = {
@@ -27,11 +27,11 @@ async def test_a_published_server_serves_the_view_that_is_in_its_package(stage: 
     assert len(view) == SIZES[name]
     [uri] = SAMPLES[name].views
     read = await stage.own(name, "resources/read", {"uri": uri})
-    assert text_of(read["result"]) == view
+    assert body_of(read["result"]) == view
     assert read["result"]["contents"][0]["mimeType"] == MIME
 
 
-@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.era == "legacy"])
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.eras == ("legacy",)])
 async def test_a_legacy_server_knows_no_sessions_no_extension_and_no_newer_era(stage: Stage, name: str) -> None:
     front = Front(stage.direct[name])
     session = await front.initialize(capabilities=APPS)

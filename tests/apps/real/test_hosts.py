@@ -1,0 +1,118 @@
+"""Real MCP Apps servers under each profile and both client eras: an Apps host gets all of it, byte for byte, others get
+what the same server gives a plain client but for the documented edits (`plain.py`).
+
+Specification: MCP Apps 2026-01-26 (Resource Discovery, Visibility, Graceful Degradation).
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.apps.real.plain import HIDDEN, SOMETHING, UNREADABLE, shown
+from tests.apps.real.servers import PACKAGES, SAMPLES, settled
+from tests.apps.real.stage import ALL, HOSTS, UI, Host, Stage, body_of, outcome
+from tests.matrix.compare import differences
+from tests.raw_front import Front
+from tests.scripted import Json
+
+NO_TOOL, NO_VIEW = "no-such-tool", "ui://no/such/view.html"
+NOT_FOUND = {"legacy": -32002, "modern": -32602}
+TRACES = ("ui://", "mcp-app", "ui/resourceUri", '"ui"', "<script")
+"""What nothing that a host without Apps is told has in it."""
+
+every_server = pytest.mark.parametrize("name", SAMPLES)
+every_era = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+def hosts(*, show_apps: bool) -> pytest.MarkDecorator:
+    chosen = [pytest.param(host, id=name) for name, host in HOSTS.items() if host.shows_apps is show_apps]
+    return pytest.mark.parametrize("host", chosen)
+
+
+@every_server
+@every_era
+@hosts(show_apps=True)
+async def test_an_apps_host_gets_every_answer_as_the_server_gave_it(
+    stage: Stage, name: str, era: str, host: Host
+) -> None:
+    ask = await stage.through(name, host, era)
+    for method, params in stage.questions(name):
+        own = await stage.translated(name, method, params, host.effective, era)
+        got = outcome(await ask(method, params))
+        assert differences(settled(own), settled(got)) == [], (method, params)
+        if method == "resources/read":
+            assert body_of(got["result"]) == body_of(own["result"])
+
+
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if "--require" in sample.command])
+@every_era
+async def test_the_view_that_an_apps_host_reads_is_the_file_in_the_package(stage: Stage, name: str, era: str) -> None:
+    [uri] = SAMPLES[name].views
+    ask = await stage.through(name, HOSTS["desktop"], era)
+    view = (PACKAGES / f"server-{name}" / "dist/mcp-app.html").read_bytes()
+    assert body_of((await ask("resources/read", {"uri": uri})).result) == view
+
+
+@every_server
+@every_era
+@hosts(show_apps=False)
+async def test_another_host_gets_every_answer_but_for_the_documented_edits(
+    stage: Stage, name: str, era: str, host: Host
+) -> None:
+    ask = await stage.through(name, host, era)
+    hidden = await stage.hidden(name)
+    no_tool = anonymous(outcome(await ask("tools/call", {"name": NO_TOOL, "arguments": {}})), NO_TOOL)
+    no_view = anonymous(outcome(await ask("resources/read", {"uri": NO_VIEW})), NO_VIEW)
+    assert no_tool["error"]["code"] == -32602
+    assert no_view["error"]["code"] == NOT_FOUND[era]
+    for method, params in stage.questions(name):
+        own = await stage.translated(name, method, params, host.effective, era)
+        wanted = settled(shown(method, params, own, hidden))
+        got = outcome(await ask(method, params))
+        if wanted == HIDDEN:
+            assert anonymous(got, params["name"]) == no_tool
+        elif wanted == UNREADABLE:
+            assert anonymous(got, params["uri"]) == no_view
+        else:
+            assert differences(stood_for(wanted), stood_for(settled(got), wanted)) == [], (method, params)
+            said = json.dumps(got)
+            assert [trace for trace in TRACES if trace in said] == [], (method, params)
+
+
+def anonymous(answer: Json, name: str) -> Json:
+    """An answer without the name of what was asked for, which it may say."""
+    anonymized: Json = json.loads(json.dumps(answer).replace(json.dumps(name)[1:-1], "…"))
+    return anonymized
+
+
+def stood_for(answer: Any, wanted: Any = None) -> Any:
+    """An answer whose content, where all of the server's own was left out, is the stand-in: any one text block."""
+    expected = wanted if wanted is not None else answer
+    if (expected.get("result") or {}).get("content") == SOMETHING:
+        [block] = answer["result"]["content"]
+        assert block["type"] == "text"
+        assert block["text"]
+        return {"result": {**answer["result"], "content": SOMETHING}}
+    return answer
+
+
+@every_server
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+async def test_the_extension_is_described_to_no_host_that_cannot_show_it(stage: Stage, name: str, host: Host) -> None:
+    front = Front(stage.gateway.url + (f"/{name}/{host.ceiling}" if host.ceiling else f"/{name}"))
+    session = await front.initialize(capabilities=host.declares)
+    described = (await front.modern("server/discover", capabilities=host.declares)).result
+    assert (await session.delete()).status == 200
+    for capabilities in (session.result["capabilities"], described["capabilities"]):
+        assert {"tools", "resources"} <= capabilities.keys()
+        # none of these servers offers it, though each has views: `apps: advertise` is for them
+        assert UI not in capabilities.get("extensions", {})
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+async def test_a_modern_server_is_told_what_the_host_can_show_and_no_more(stage: Stage, era: str, host: Host) -> None:
+    ask = await stage.through("chart-modern", host, era)
+    said = json.loads((await ask("tools/call", {"name": "host", "arguments": {}})).said)
+    assert said == (ALL["extensions"][UI] if host.shows_apps else None)
