@@ -107,7 +107,7 @@ class Stage:
     async def own(
         self, name: str, method: str, params: Json, capabilities: Json | None = None, era: str | None = None
     ) -> Json:
-        """The server's own answer, without the gateway, in its one era or the given one. Asked once."""
+        """The server's own answer, without the gateway, in its newer era or the given one. Asked once."""
         era = era or SAMPLES[name].eras[0]
         key = json.dumps([name, method, params, capabilities or {}, era])
         if key not in self._own:
@@ -116,10 +116,10 @@ class Stage:
         return self._own[key]
 
     async def translated(self, name: str, method: str, params: Json, capabilities: Json, era: str) -> Json:
-        """The server's own answer as it must come to a client of `era`, but for what is about Apps."""
-        eras = SAMPLES[name].eras
-        upstream = era if era in eras else eras[0]
-        answer = await self.own(name, method, params, capabilities, upstream)
+        """The server's own answer as it must come to a client of `era`, but for what is about Apps. A server of both
+        eras is spoken to in the newer one."""
+        upstream = SAMPLES[name].eras[0]
+        answer = await self.own(name, method, params, capabilities)
         return edited(answer, Call(method, params, await self._server_info(name)), (upstream, era))
 
     async def hidden(self, name: str) -> set[str]:
