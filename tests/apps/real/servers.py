@@ -43,6 +43,13 @@ def _chart(speaks: str) -> Sample:
     return Sample((NODE, str(HERE / "chart.mjs"), speaks), views, calls, {"refresh": {}}, eras)
 
 
+def _mcp_ui() -> Sample:
+    kinds = ("html", "packed", "page", "dom", "skybridge", "adapted", "described")
+    lines = [(5, kind) for kind in kinds] + [(6, kind) for kind in kinds if kind != "dom"]
+    calls: dict[str, Json] = {f"{line}-{kind}{end}": {} for line, kind in lines for end in ("", "-alone")}
+    return Sample((NODE, str(HERE / "mcp_ui.mjs")), (), calls, {}, ("modern",))
+
+
 PDF = "PDF"
 """Stands for the path of the document that the PDF server was given."""
 _BYTES: Json = {"url": PDF, "offset": 0, "byteCount": 524288}
@@ -65,6 +72,7 @@ SAMPLES = {
     "chart-modern": _chart("modern"),
     "chart-dual": _chart("dual"),
     "chart-legacy": _chart("legacy"),
+    "mcp-ui": _mcp_ui(),
 }
 
 
