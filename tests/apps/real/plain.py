@@ -108,8 +108,8 @@ def shown(method: str, params: Json, answer: Json, hidden: set[str]) -> Json | s
         case "tools/call":
             _called(result)
         case "prompts/get":
-            messages = [(message, blocks([message["content"]])) for message in result["messages"]]
-            result["messages"] = [{**message, "content": kept[0]} for message, kept in messages if kept]
+            for message in result["messages"]:
+                [message["content"]] = blocks([message["content"]]) or SOMETHING
         case "resources/read":
             result["contents"] = [unlinked(each) for each in result["contents"]]
     answer["result"] = unlinked(result)
