@@ -3,7 +3,7 @@
 #   .venv       the project itself, its tests' tools and peers    requirements/main.txt
 #   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
 #   .envs/oldest  the oldest of it that still installs            requirements/oldest.txt
-#   .envs/node  the official TypeScript SDKs, conformance suite   tests/node/package-lock.json
+#   .envs/node  the official TypeScript SDKs, MCP Apps servers, conformance suite   tests/node/package-lock.json
 # Versions are pinned by those files; 'make lock' refreshes all four from pyproject.toml, requirements/sdk1.in,
 # requirements/oldest.in and tests/node/package.json.
 

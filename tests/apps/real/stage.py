@@ -50,12 +50,14 @@ def path_of(name: str, ceiling: str | None) -> str:
 
 
 def routes() -> list[Json]:
-    """One route to each server for each ceiling, and one without."""
-    return [
-        {"path": path_of(name, ceiling), "upstream": name, **({"profile": ceiling} if ceiling else {})}
-        for name in SAMPLES
-        for ceiling in CEILINGS
-    ]
+    """One route to each server for each ceiling, and one without; `/<name>/advertised` says that it has Apps."""
+    found: list[Json] = []
+    for name in SAMPLES:
+        for ceiling in CEILINGS:
+            profile = {"profile": ceiling} if ceiling else {}
+            found.append({"path": path_of(name, ceiling), "upstream": name, **profile})
+        found.append({"path": f"/{name}/advertised", "upstream": name, "apps": "advertise"})
+    return found
 
 
 class Ask(Protocol):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.apps.real.plain import HIDDEN, SOMETHING, UNREADABLE, shown
 from tests.apps.real.servers import PACKAGES, SAMPLES, settled
-from tests.apps.real.stage import ALL, HOSTS, UI, Host, Stage, body_of, outcome
+from tests.apps.real.stage import ALL, HOSTS, UI, Host, Stage, body_of, outcome, path_of
 from tests.matrix.compare import differences
 from tests.raw_front import Front
 from tests.scripted import Json
@@ -101,15 +101,27 @@ def stood_for(answer: Any, wanted: Any) -> Any:
 
 @every_server
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-async def test_the_extension_is_described_to_no_host_that_cannot_show_it(stage: Stage, name: str, host: Host) -> None:
-    front = Front(stage.gateway.url + (f"/{name}/{host.ceiling}" if host.ceiling else f"/{name}"))
+async def test_a_server_that_forgets_the_extension_is_described_as_it_says(stage: Stage, name: str, host: Host) -> None:
+    assert await described(Front(stage.gateway.url + path_of(name, host.ceiling)), host) == [None, None]
+
+
+@every_server
+@pytest.mark.parametrize("host", [pytest.param(host, id=name) for name, host in HOSTS.items() if not host.ceiling])
+async def test_where_the_operator_says_so_a_host_with_apps_hears_of_the_views_that_tools_have(
+    stage: Stage, name: str, host: Host
+) -> None:
+    has_views = bool(SAMPLES[name].views)
+    wanted = ALL["extensions"][UI] if host.shows_apps and has_views else None
+    assert await described(Front(f"{stage.gateway.url}/{name}/advertised"), host) == [wanted, wanted]
+
+
+async def described(front: Front, host: Host) -> list[Any]:
+    """What hosts of either era hear of the extension."""
     session = await front.initialize(capabilities=host.declares)
-    described = (await front.modern("server/discover", capabilities=host.declares)).result
+    found = [session.result, (await front.modern("server/discover", capabilities=host.declares)).result]
     assert (await session.delete()).status == 200
-    for capabilities in (session.result["capabilities"], described["capabilities"]):
-        assert "tools" in capabilities
-        # none of these servers offers it, though each has views: `apps: advertise` is for them
-        assert UI not in capabilities.get("extensions", {})
+    assert all("tools" in one["capabilities"] for one in found)
+    return [one["capabilities"].get("extensions", {}).get(UI) for one in found]
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
