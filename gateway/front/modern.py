@@ -4,6 +4,7 @@ Specification: 2026-07-28 basic/transports/streamable-http, server/discover. The
 suite and both SDKs accept.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +16,7 @@ from gateway.front.elsewhere import Followed, retry
 from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
+from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
 from policies import apps, apps_marks, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
@@ -41,6 +43,7 @@ from policies.mcp import (
     META_VERSION,
     READS,
     REMOVED_METHODS,
+    Json,
 )
 from policies.peek import declared
 from policies.profiles import Effective, Profile
@@ -54,6 +57,7 @@ DISCOVER_S = 2.0
 
 _DIALECT = Dialect("modern", LATEST_MODERN)
 _NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
+_OF_TOOLS = frozenset({"tools/list", "tools/call"})
 _OWN_META = frozenset(
     {META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN}
     | {META_SUBSCRIPTION_ID, META_SERVER_INFO}
@@ -89,14 +93,19 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
             return None
         if method in _NAMES_RESOURCE and apps_marks.might_show(raw):
             return None
-        if method == "tools/call":
+        learn = None
+        if method in _OF_TOOLS:
             effective = _effective(service, head, raw)
             params = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
             call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
-            if await connector.hides(replace(call, profile=effective.profile)):
+            call = replace(call, profile=effective.profile)
+            if await connector.hides(call):
                 return reply.rejected(apps.unknown_tool(name), jsonrpc.readable_id(raw))
+            learn = _learner(connector, call)
         profile = partial(_profile_of, service, head, raw)
-        relay = Relay(service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None)
+        relay = Relay(
+            service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None, learn=learn
+        )
         return await splice(relay, raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
@@ -170,15 +179,16 @@ async def _serve(
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
-                if message.method == "tools/call" and not profile.shows_apps:
+                learn = None
+                if message.method in _OF_TOOLS and not profile.shows_apps:
                     call = _call(service, request, head, sent, upstream, headless=False)
-                    if await connector.hides(replace(call, profile=profile)):
+                    call = replace(call, profile=profile)
+                    if await connector.hides(call):
                         return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
+                    learn = _learner(connector, call)
                 uri = message.params.get("uri")
-                relay = Relay(
-                    service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri
-                )
-                return await splice(relay, body)
+                of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
+                return await splice(Relay(*of, learn), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -351,6 +361,11 @@ def _call(
         service.forwarded(upstream, request),
         headless,
     )
+
+
+def _learner(connector: Connector, call: Call) -> Callable[[Json], None] | None:
+    """What is to hear of the answer to a list of tools, which tells a host without Apps from then on what there is."""
+    return partial(connector.learn, call) if call.method == "tools/list" and not call.profile.shows_apps else None
 
 
 def _describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:

@@ -24,7 +24,7 @@ from policies import apps, jsonrpc, task_ids
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
 from policies.headers import name_in
-from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
+from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS, Json
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
 from policies.profiles import Profile
@@ -43,7 +43,7 @@ class Relay:
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
     where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
-    that is read."""
+    that is read; `learn` is given the answer to a list of tools, before anything is left out."""
 
     service: Service
     request: web.BaseRequest
@@ -55,6 +55,7 @@ class Relay:
     tasks: TaskIds | None = None
     name: str | None = None
     uri: str | None = None
+    learn: Callable[[Json], None] | None = None
 
     def to_client(self, data: bytes) -> bytes:
         """The last message as the client gets it."""
@@ -62,6 +63,8 @@ class Relay:
         large = apps.too_large(self.method, self.uri, len(data), max_bytes)
         if large is not None:
             raise UpstreamFault(large.message, data=large.data)
+        if self.learn is not None:
+            self._learn(data, self.learn)
         data = self._shown(data) or data
         if self.bond is not None:
             try:
@@ -79,6 +82,14 @@ class Relay:
         """A notification as the client gets it, None where it does not."""
         shown = self._shown(data)
         return shown if self.tasks is None or shown is None else self.tasks.message(shown, self.method)
+
+    def _learn(self, data: bytes, learn: Callable[[Json], None]) -> None:
+        try:
+            message = jsonrpc.loads(data)
+        except ValueError as odd:
+            raise UpstreamFault(f"what upstream {self.upstream.name} says cannot be read") from odd
+        if isinstance(message, dict) and isinstance(message.get("result"), dict):
+            learn(message["result"])
 
     def _shown(self, data: bytes) -> bytes | None:
         """Less what this client's host does not show; None where it gets nothing of it."""

@@ -97,6 +97,10 @@ class LegacyConnector:
     async def hides(self, call: Call) -> bool:
         return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
 
+    def learn(self, call: Call, result: Json) -> None:
+        if call.method == "tools/list" and not call.profile.shows_apps:
+            self._schemas.learn(call, result)
+
     async def close(self) -> None:
         while self._background:
             await asyncio.wait(self._background)
@@ -236,8 +240,8 @@ class LegacyConnector:
         return True
 
     def _learn(self, call: Call, exchange: Exchange) -> None:
-        if call.method == "tools/list" and not call.profile.shows_apps and isinstance(exchange.last, Answer):
-            self._schemas.learn(call, exchange.last.result)
+        if isinstance(exchange.last, Answer):
+            self.learn(call, exchange.last.result)
 
     def _limits(self, call: Call) -> Timeouts:
         return timeouts_for(self._wire.settings, call.method, call.params.get("name"))

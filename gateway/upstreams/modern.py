@@ -71,6 +71,10 @@ class ModernConnector:
     async def hides(self, call: Call) -> bool:
         return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
 
+    def learn(self, call: Call, result: Json) -> None:
+        if call.method == "tools/list" and not call.profile.shows_apps:
+            self._schemas.learn(call, result)
+
     # one call
 
     async def _specs(self, call: Call, fresh: bool) -> tuple[ParamHeader, ...]:
@@ -106,8 +110,8 @@ class ModernConnector:
                 raise UpstreamFault(needs.message, http=needs.http)
             call = replace(call, params=await asking.round(needs))
         asking.done()
-        if call.method == "tools/list" and not call.profile.shows_apps and isinstance(result, dict):
-            self._schemas.learn(call, result)
+        if isinstance(result, dict):
+            self.learn(call, result)
         self._emit_last(status, message, exchange)
 
     async def _answered(self, call: Call, exchange: Exchange) -> tuple[int, Json]:

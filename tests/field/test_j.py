@@ -15,6 +15,7 @@ from tests.field.pairs import ask, ask_pair, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.matrix.compare import differences
 from tests.peers import LegacyUpstream, ModernUpstream
+from tests.raw_front import Front, Session
 from tests.scripted import Err, Json, Upstream
 
 UI = "io.modelcontextprotocol/ui"
@@ -127,6 +128,24 @@ async def test_a_tool_for_views_alone_is_no_tool_for_other_hosts_and_never_calle
     assert [error["code"] for error in refused] == [-32602] * 2
     assert str(refused[0]).replace("refresh", "no-such") == str(refused[1])
     assert upstream.calls("tools/call") == []
+
+
+@pytest.mark.field("J4")
+@every_pair
+async def test_which_tools_are_for_views_alone_is_as_a_host_was_last_told(
+    door: Door, front_era: str, upstream_era: str
+) -> None:
+    """Whether or not the server tells that its list has changed."""
+    front, upstream = door.front(upstream_era), door.upstream(upstream_era)
+    shown = {"name": "refresh", "inputSchema": {"type": "object"}}
+    client: Session | Front = await front.initialize() if front_era == "legacy" else front
+    ask = client.request if isinstance(client, Session) else client.modern
+    for tool, is_shown in [(shown, True), (HIDDEN, False), (shown, True), (HIDDEN, False)]:
+        upstream.on["tools/list"] = {"tools": [LINKED, tool]}
+        listed = await ask("tools/list", {})
+        assert [one["name"] for one in listed.result["tools"]] == ["draw", *(["refresh"] if is_shown else [])]
+        called = await ask("tools/call", {"name": "refresh", "arguments": {}})
+        assert ("result" in called.final) is is_shown
 
 
 @pytest.mark.field("J4")
