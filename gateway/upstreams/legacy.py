@@ -63,7 +63,7 @@ class LegacyConnector:
         self.sessions = Sessions(wire, state, ids, session_ttl_s)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas(wire.name, self._page)
+        self._schemas = Schemas(wire.name, self._page, by_session=True)
         self._running: dict[int, Conversation] = {}
         self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
         self._streams.on_notice = self._notice

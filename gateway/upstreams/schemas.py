@@ -62,12 +62,17 @@ class _Listed:
 
 class Schemas:
     """`page(call, cursor)` asks for one page of `tools/list` as the caller of `call`: its result, None for an error.
-    `upstream`: its name, for the log."""
+    `upstream`: its name, for the log; `by_session`: whether each of its sessions may have a list of its own."""
 
-    def __init__(self, upstream: str, page: Callable[[Call, str | None], Awaitable[Json | None]]) -> None:
+    def __init__(
+        self, upstream: str, page: Callable[[Call, str | None], Awaitable[Json | None]], *, by_session: bool = False
+    ) -> None:
         self._upstream = upstream
         self._page = page
+        self._by_session = by_session
         self._by_caller: dict[str, _Listed] = {}
+        self._nothing_hidden: dict[str, float] = {}
+        """Callers, of whatever session, whose list last hid nothing, and when it was read."""
 
     async def of(self, call: Call, *, fresh: bool = False) -> tuple[ParamHeader, ...]:
         """The parameters that the tool named in `call` mirrors; none for a tool that is not listed."""
@@ -80,8 +85,11 @@ class Schemas:
     async def hides(self, call: Call) -> bool:
         """Whether the tool named in `call` is none that a host without Apps knows: it is for interfaces alone, or it is
         not listed where others are, so that every name outside of what is visible gets one and the same answer. Where
-        nothing is hidden, the upstream tells what it does not have."""
-        name, known = call.params.get("name"), self._by_caller.get(_caller(call))
+        nothing is hidden, the upstream tells what it does not have; a session that has yet to ask for its list is then
+        taken to be like the last of the same caller, since many clients open one for each call."""
+        name, known = call.params.get("name"), self._by_caller.get(self._caller(call))
+        if known is None and self._hid_nothing(call):
+            return False
         old = known is not None and asyncio.get_running_loop().time() - known.read_s > TRUSTED_S
         listed_ = await self._listed(call, fresh=old)
         if listed_.hides and name not in listed_.tools and known is not None and not old:
@@ -100,7 +108,7 @@ class Schemas:
         return (await self._listed(call, fresh=fresh)).tools.get(str(call.params.get("name")), _UNKNOWN)
 
     async def _listed(self, call: Call, *, fresh: bool) -> _Listed:
-        found = self._by_caller.get(_caller(call))
+        found = self._by_caller.get(self._caller(call))
         if found is None or fresh:
             found = await self._walk(call)
             self._remember(call, found)
@@ -109,15 +117,30 @@ class Schemas:
     def _remember(self, call: Call, found: _Listed) -> None:
         if len(self._by_caller) >= MAX_CALLERS:
             self._by_caller.pop(next(iter(self._by_caller)))
-        self._by_caller[_caller(call)] = found
+        self._by_caller[self._caller(call)] = found
+        self._nothing_hidden.pop(_alike(call), None)
+        if found.is_whole and not found.hides:
+            if len(self._nothing_hidden) >= MAX_CALLERS:
+                self._nothing_hidden.pop(next(iter(self._nothing_hidden)))
+            self._nothing_hidden[_alike(call)] = found.read_s
+
+    def _hid_nothing(self, call: Call) -> bool:
+        read_s = self._nothing_hidden.get(_alike(call))
+        return read_s is not None and asyncio.get_running_loop().time() - read_s <= TRUSTED_S
 
     def forget(self) -> None:
         """The list has changed."""
         self._by_caller.clear()
+        self._nothing_hidden.clear()
 
     def forget_of(self, call: Call) -> None:
         """The list of this caller, or session, has changed."""
-        self._by_caller.pop(_caller(call), None)
+        self._by_caller.pop(self._caller(call), None)
+        self._nothing_hidden.pop(_alike(call), None)
+
+    def _caller(self, call: Call) -> str:
+        """Whose list it is: a session's, or that of all who are alike."""
+        return call.owner.id if self._by_session and call.owner is not None else _alike(call)
 
     async def _walk(self, call: Call) -> _Listed:
         tools: _Tools = {}
@@ -139,11 +162,8 @@ class Schemas:
         return found
 
 
-def _caller(call: Call) -> str:
-    """Whose list it is: a session's, or that of all who are alike to the upstream. Servers may list more tools to a
-    host that can do more."""
-    if call.owner is not None:
-        return call.owner.id
+def _alike(call: Call) -> str:
+    """All callers who are alike to the upstream. Servers may list more tools to a host that can do more."""
     return hashlib.sha256(dumps(canonical([call.principal, call.capabilities]))).hexdigest()
 
 
