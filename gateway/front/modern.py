@@ -96,7 +96,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         learn = None
         if method in _OF_TOOLS:
             effective = _effective(service, head, raw)
-            params = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
+            # which page of a list is asked for stands in the body: none counts as all of it
+            params = {"name": name, "cursor": "?", "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
             call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
             call = replace(call, profile=effective.profile)
             if await connector.hides(call):
@@ -363,7 +364,7 @@ def _call(
     )
 
 
-def _learner(connector: Connector, call: Call) -> Callable[[Json], None] | None:
+def _learner(connector: Connector, call: Call) -> Callable[[Json | None], None] | None:
     """What is to hear of the answer to a list of tools, which tells a host without Apps from then on what there is."""
     return partial(connector.learn, call) if call.method == "tools/list" and not call.profile.shows_apps else None
 

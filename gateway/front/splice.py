@@ -21,6 +21,7 @@ from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
 from gateway.upstreams.wire import BOTH, Reception
 from policies import apps, jsonrpc, task_ids
+from policies.apps_marks import might_show
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
 from policies.headers import name_in
@@ -43,7 +44,8 @@ class Relay:
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
     where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
-    that is read; `learn` is given the answer to a list of tools, before anything is left out."""
+    that is read; `learn` is given the answer to a list of tools, before anything is left out, or None where it holds
+    nothing of an interface."""
 
     service: Service
     request: web.BaseRequest
@@ -55,7 +57,7 @@ class Relay:
     tasks: TaskIds | None = None
     name: str | None = None
     uri: str | None = None
-    learn: Callable[[Json], None] | None = None
+    learn: Callable[[Json | None], None] | None = None
 
     def to_client(self, data: bytes) -> bytes:
         """The last message as the client gets it."""
@@ -83,13 +85,16 @@ class Relay:
         shown = self._shown(data)
         return shown if self.tasks is None or shown is None else self.tasks.message(shown, self.method)
 
-    def _learn(self, data: bytes, learn: Callable[[Json], None]) -> None:
+    def _learn(self, data: bytes, learn: Callable[[Json | None], None]) -> None:
+        if not might_show(data):
+            return learn(None)
         try:
             message = jsonrpc.loads(data)
         except ValueError as odd:
             raise UpstreamFault(f"what upstream {self.upstream.name} says cannot be read") from odd
         if isinstance(message, dict) and isinstance(message.get("result"), dict):
             learn(message["result"])
+        return None
 
     def _shown(self, data: bytes) -> bytes | None:
         """Less what this client's host does not show; None where it gets nothing of it."""

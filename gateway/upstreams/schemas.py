@@ -99,10 +99,19 @@ class Schemas:
         tool = listed_.tools.get(name)
         return tool.is_app_only if tool is not None else listed_.is_whole
 
-    def learn(self, call: Call, result: Json) -> None:
-        """A caller has been given its list, which is therefore not to be walked, if that is all of it."""
-        if not call.params.get("cursor") and not result.get("nextCursor") and isinstance(result.get("tools"), list):
-            self._remember(call, _Listed(self._read(result), is_whole=True))
+    def learn(self, call: Call, result: Json | None) -> None:
+        """A caller is given its list, which need not be walked then, if this is all of it. A page that contradicts
+        what is remembered (None: one without anything of an interface) has the list walked at the next call."""
+        known = self._by_caller.get(self._caller(call))
+        if result is None:
+            if known is not None and known.hides:
+                self.forget_of(call)
+        elif isinstance(result.get("tools"), list):
+            page = self._read(result)
+            if not call.params.get("cursor") and not result.get("nextCursor"):
+                self._remember(call, _Listed(page, is_whole=True))
+            elif any(tool.is_app_only != _hidden(known, name) for name, tool in page.items()):
+                self.forget_of(call)
 
     async def _tool(self, call: Call, *, fresh: bool) -> Tool:
         return (await self._listed(call, fresh=fresh)).tools.get(str(call.params.get("name")), _UNKNOWN)
@@ -160,6 +169,10 @@ class Schemas:
         if invalid:
             log.warning("upstream %s: %d tools have an invalid x-mcp-header and are left out", self._upstream, invalid)
         return found
+
+
+def _hidden(known: _Listed | None, name: str) -> bool:
+    return known is not None and known.tools.get(name, _UNKNOWN).is_app_only
 
 
 def _alike(call: Call) -> str:

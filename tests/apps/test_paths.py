@@ -201,6 +201,38 @@ async def test_a_tool_that_is_new_is_found_among_hidden_ones(path: str) -> None:
         assert len(stage.upstream.calls("tools/list")) == listed
 
 
+@on_every_path
+async def test_what_a_host_is_told_of_its_tools_holds_from_then_on(path: str) -> None:
+    async with staged(path) as stage:
+        for tools, allowed in (
+            ([tool("plain"), HIDDEN], True),
+            ([{**HIDDEN, "name": "plain"}], False),
+            ([tool("plain")], True),
+            ([{**HIDDEN, "name": "plain"}, tool("new")], False),
+        ):
+            stage.upstream.on["tools/list"] = {"tools": tools}
+            await stage.ask("tools/list")
+            answer = await stage.ask("tools/call", {"name": "plain"})
+            assert ("result" in answer.final) is allowed, tools
+
+
+@on_every_path
+async def test_so_does_a_page_of_them(path: str) -> None:
+    last = [tool("other"), HIDDEN]
+
+    async def pages(call: Call) -> Json:
+        return {"tools": last} if call.seen.params.get("cursor") else {"tools": [tool("plain")], "nextCursor": "2"}
+
+    async with staged(path) as stage:
+        stage.upstream.on["tools/list"] = pages
+        for name in ("plain", "other"):
+            assert (await stage.ask("tools/call", {"name": name})).result["content"] == [TEXT]
+        last[:] = [{**HIDDEN, "name": "other"}]
+        assert (await stage.ask("tools/list", {"cursor": "2"})).result["tools"] == []
+        assert (await stage.ask("tools/call", {"name": "other"})).code == -32602
+        assert (await stage.ask("tools/call", {"name": "plain"})).result["content"] == [TEXT]
+
+
 async def test_a_session_that_has_been_given_its_list_is_not_asked_for_it_again() -> None:
     async with staged("sessions") as stage:
         await stage.ask("tools/list")
