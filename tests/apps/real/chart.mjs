@@ -1,5 +1,6 @@
 // An MCP Apps server on the official TypeScript SDK 2.x and ext-apps. The argument says what it speaks: `modern`
-// (2026-07-28 alone), `dual` (both eras), `legacy` (sessionless 2025-11-25 alone). Prints its URL when ready.
+// (2026-07-28 alone), `sse` (the same, every answer on a stream), `dual` (both eras), `legacy` (sessionless 2025-11-25
+// alone). Prints its URL when ready.
 import { createServer } from "node:http";
 import { getUiCapability, registerAppResource, registerAppTool, RESOURCE_MIME_TYPE } from "@modelcontextprotocol/ext-apps/server";
 import { createMcpHandler, McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
@@ -63,6 +64,7 @@ async function legacy(request, response) {
 }
 
 const speaks = process.argv[2];
-const handler = speaks === "legacy" ? legacy : toNodeHandler(createMcpHandler(build, { legacy: speaks === "dual" ? "stateless" : "reject" }));
+const options = { legacy: speaks === "dual" ? "stateless" : "reject", responseMode: speaks === "sse" ? "sse" : "auto" };
+const handler = speaks === "legacy" ? legacy : toNodeHandler(createMcpHandler(build, options));
 const http = createServer(handler);
 http.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${http.address().port}/mcp`));

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.apps.real.servers import SAMPLES, document, started
-from tests.apps.real.stage import Stage, routes
+from tests.apps.real.stage import Stage, as_children, routes
 from tests.door import share_one_loop
 from tests.gateway_process import running
 
@@ -23,6 +23,6 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
     async with AsyncExitStack() as stack:
         urls = await asyncio.gather(*(stack.enter_async_context(started(name, path)) for name in SAMPLES))
         direct = dict(zip(SAMPLES, urls, strict=True))
-        behind = {name: {"url": url} for name, url in direct.items()}
+        behind = {name: {"url": url, **SAMPLES[name].settings} for name, url in direct.items()} | as_children()
         gateway = await stack.enter_async_context(running(behind, routes=routes()))
         yield Stage(direct, path, gateway)

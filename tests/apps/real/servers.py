@@ -6,7 +6,7 @@ a sample's answers (`settled`) is named here, so that two answers can be compare
 
 import re
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ PACKAGES = ROOT / "tests/node_modules/@modelcontextprotocol"
 @dataclass(frozen=True, slots=True)
 class Sample:
     """`eras`: those that it speaks. `calls`: tools that can be called by anybody, with their arguments, and `hidden`,
-    those that only a view may call. `views`: its `ui://` resources."""
+    those that only a view may call. `views`: its `ui://` resources. `settings`: more of what the gateway is told."""
 
     command: tuple[str, ...]
     views: tuple[str, ...]
     calls: dict[str, Json]
     hidden: dict[str, Json]
     eras: tuple[str, ...] = ("legacy",)
+    settings: Json = field(default_factory=dict)
 
 
 def _published(name: str, views: tuple[str, ...], calls: dict[str, Json], hidden: dict[str, Json]) -> Sample:
@@ -36,11 +37,11 @@ def _published(name: str, views: tuple[str, ...], calls: dict[str, Json], hidden
     return Sample((NODE, "--require", str(HERE / "loopback.cjs"), str(script), *more), views, calls, hidden)
 
 
-def _chart(speaks: str) -> Sample:
+def _chart(speaks: str, **settings: Any) -> Sample:
     views = ("ui://chart/view.html", "ui://chart/packed.html", "ui://chart/by/7")
     calls: dict[str, Json] = {name: {} for name in ("draw", "embed", "only", "plain", "host")}
-    eras = ("modern", "legacy") if speaks == "dual" else (speaks,)
-    return Sample((NODE, str(HERE / "chart.mjs"), speaks), views, calls, {"refresh": {}}, eras)
+    eras = {"dual": ("modern", "legacy"), "legacy": ("legacy",)}.get(speaks, ("modern",))
+    return Sample((NODE, str(HERE / "chart.mjs"), speaks), views, calls, {"refresh": {}}, eras, settings)
 
 
 def _mcp_ui() -> Sample:
@@ -70,6 +71,7 @@ SAMPLES = {
         {"read_pdf_bytes": _BYTES},
     ),
     "chart-modern": _chart("modern"),
+    "chart-sse": _chart("sse", verifies_headers=True),
     "chart-dual": _chart("dual"),
     "chart-legacy": _chart("legacy"),
     "mcp-ui": _mcp_ui(),

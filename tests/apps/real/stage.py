@@ -57,7 +57,17 @@ def routes() -> list[Json]:
             profile = {"profile": ceiling} if ceiling else {}
             found.append({"path": path_of(name, ceiling), "upstream": name, **profile})
         found.append({"path": f"/{name}/advertised", "upstream": name, "apps": "advertise"})
-    return found
+    return found + [{"path": f"/{name}", "upstream": name} for name in as_children()]
+
+
+CHILDREN = ("basic-react", "system-monitor", "budget-allocator")
+"""Published servers that are run as the gateway's children too."""
+
+
+def as_children() -> dict[str, Json]:
+    """Their upstreams: `<name>-stdio`."""
+    commands = {name: SAMPLES[name].command for name in CHILDREN}
+    return {f"{name}-stdio": {"command": run, "args": [*rest, "--stdio"]} for name, (run, *rest) in commands.items()}
 
 
 class Ask(Protocol):
@@ -105,6 +115,10 @@ class Stage:
     async def through(self, name: str, host: Host, era: str) -> Ask:
         """A host of that era before a server, at the gateway."""
         return await self.speaker(self.gateway.url + path_of(name, host.ceiling), era, host.declares)
+
+    async def through_child(self, name: str, host: Host, era: str) -> Ask:
+        """A host of that era before a server that is the gateway's child."""
+        return await self.speaker(f"{self.gateway.url}/{name}-stdio", era, host.declares)
 
     async def own(
         self, name: str, method: str, params: Json, capabilities: Json | None = None, era: str | None = None

@@ -11,7 +11,7 @@ import pytest
 
 from tests.apps.real.plain import HIDDEN, SOMETHING, UNREADABLE, shown
 from tests.apps.real.servers import PACKAGES, SAMPLES, settled
-from tests.apps.real.stage import ALL, HOSTS, UI, Host, Stage, body_of, outcome, path_of
+from tests.apps.real.stage import ALL, CHILDREN, HOSTS, UI, Host, Stage, body_of, outcome, path_of
 from tests.matrix.compare import differences
 from tests.raw_front import Front
 from tests.scripted import Json
@@ -78,6 +78,35 @@ async def test_another_host_gets_every_answer_but_for_the_documented_edits(
             assert differences(wanted, stood_for(settled(got), wanted)) == [], (method, params)
             said = json.dumps(got)
             assert [trace for trace in TRACES if trace in said] == [], (method, params)
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+@every_era
+@pytest.mark.parametrize("host", ["core", "desktop"])
+async def test_a_server_on_standard_input_and_output_is_shown_as_by_its_address(
+    stage: Stage, name: str, era: str, host: str
+) -> None:
+    by_address = await stage.through(name, HOSTS[host], era)
+    as_child = await stage.through_child(name, HOSTS[host], era)
+    for method, params in stage.questions(name):
+        wanted, got = [outcome(await ask(method, params)) for ask in (by_address, as_child)]
+        assert differences(settled(wanted), settled(got)) == [], (method, params)
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("host", ["core", "desktop"])
+async def test_a_host_of_any_older_version_gets_what_it_can_show(stage: Stage, version: str, host: str) -> None:
+    """`extensions` is a member of no older schema, and goes with every version."""
+    front = Front(f"{stage.gateway.url}/chart-modern")
+    session = await front.initialize(version, capabilities=HOSTS[host].declares)
+    [draw, *_] = (await session.request("tools/list", {})).result["tools"]
+    read = await session.request("resources/read", {"uri": "ui://chart/view.html"})
+    assert (await session.delete()).status == 200
+    shows = HOSTS[host].shows_apps
+    assert ("ui" in draw["_meta"], "ui/resourceUri" in draw["_meta"]) == (shows, shows)
+    assert draw["_meta"]["com.example/t"] == {"kept": True}
+    assert ("result" in read.final) is shows
+    assert shows or read.code == NOT_FOUND["legacy"]
 
 
 def anonymous(answer: Json, name: str) -> Json:
