@@ -95,11 +95,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
             return None
         learn = None
         if method in _OF_TOOLS:
-            effective = _effective(service, head, raw)
-            # which page of a list is asked for stands in the body: none counts as all of it
-            params = {"name": name, "cursor": "?", "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
-            call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
-            call = replace(call, profile=effective.profile)
+            call = _unread(service, request, head, upstream, said, raw)
             if await connector.hides(call):
                 return reply.rejected(apps.unknown_tool(name), jsonrpc.readable_id(raw))
             learn = _learner(connector, call)
@@ -294,6 +290,19 @@ def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonr
     return replace(message, params={**message.params, "_meta": meta}), effective.profile
 
 
+def _unread(
+    service: Service, request: Caller, head: Head, upstream: Upstream, said: tuple[str, str], raw: bytes
+) -> Call:
+    """A request for tools of which no more is known than its headers say, and what its client can show. A list counts
+    as one page of several where the body might name a cursor."""
+    (method, name), effective = said, _effective(service, head, raw)
+    params: Json = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
+    if method == "tools/list" and (b'"cursor"' in raw or apps_marks.might_show(raw)):  # which sees escaped letters
+        params["cursor"] = "?"
+    call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
+    return replace(call, profile=effective.profile)
+
+
 def _effective(service: Service, head: Head, raw: bytes) -> Effective:
     """What holds for a body that nobody has read yet; the plain surface where it declares nothing."""
     return service.effective(head.route, head.client, declared(raw) or {})
@@ -364,7 +373,7 @@ def _call(
     )
 
 
-def _learner(connector: Connector, call: Call) -> Callable[[Json | None], None] | None:
+def _learner(connector: Connector, call: Call) -> Callable[[Json], None] | None:
     """What is to hear of the answer to a list of tools, which tells a host without Apps from then on what there is."""
     return partial(connector.learn, call) if call.method == "tools/list" and not call.profile.shows_apps else None
 

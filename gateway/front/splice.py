@@ -34,6 +34,7 @@ from policies.routing import timeouts_for
 from policies.sealing import NONCE_BYTES
 from policies.task_ids import TaskIds
 
+_CURSOR = b'"nextCursor"'
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 
@@ -44,8 +45,8 @@ class Relay:
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
     where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
-    that is read; `learn` is given the answer to a list of tools, before anything is left out, or None where it holds
-    nothing of an interface."""
+    that is read; `learn` is given the answer to a list of tools, before anything is left out of it, and without the
+    tools where they hold nothing of an interface."""
 
     service: Service
     request: web.BaseRequest
@@ -57,15 +58,15 @@ class Relay:
     tasks: TaskIds | None = None
     name: str | None = None
     uri: str | None = None
-    learn: Callable[[Json | None], None] | None = None
+    learn: Callable[[Json], None] | None = None
 
-    def to_client(self, data: bytes) -> bytes:
+    def to_client(self, data: bytes, *, is_error: bool) -> bytes:
         """The last message as the client gets it."""
         max_bytes = self.service.settings.limits.max_app_bytes
         large = apps.too_large(self.method, self.uri, len(data), max_bytes)
         if large is not None:
             raise UpstreamFault(large.message, data=large.data)
-        if self.learn is not None:
+        if self.learn is not None and not is_error:
             self._learn(data, self.learn)
         data = self._shown(data) or data
         if self.bond is not None:
@@ -85,9 +86,9 @@ class Relay:
         shown = self._shown(data)
         return shown if self.tasks is None or shown is None else self.tasks.message(shown, self.method)
 
-    def _learn(self, data: bytes, learn: Callable[[Json | None], None]) -> None:
+    def _learn(self, data: bytes, learn: Callable[[Json], None]) -> None:
         if not might_show(data):
-            return learn(None)
+            return learn({"nextCursor": "?"} if _CURSOR in data else {})  # not escaped: that is a mark, too
         try:
             message = jsonrpc.loads(data)
         except ValueError as odd:
@@ -159,7 +160,7 @@ async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Respo
     if reception.status in (400, 404) and _is_legacy(body):
         raise UpstreamFault("the upstream no longer answers modern requests", contradiction=True)
     headers = {k: v for k, v in reception.headers.items() if k == "Retry-After"}
-    return reply.json(relay.to_client(body), reception.status, headers)
+    return reply.json(relay.to_client(body, is_error=bool(splice.error)), reception.status, headers)
 
 
 async def _stream(
@@ -176,7 +177,7 @@ async def _stream(
                 if verdict == "last":
                     assert event is not None
                     assert event.data is not None
-                    data = relay.to_client(event.data)
+                    data = relay.to_client(event.data, is_error=bool(splice.error))
                     await (stream.raw(block) if data is event.data else stream.event(data, event.id))
                     return await stream.end()
                 if verdict == "pass" and event is not None and event.data:

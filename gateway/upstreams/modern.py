@@ -71,7 +71,7 @@ class ModernConnector:
     async def hides(self, call: Call) -> bool:
         return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
 
-    def learn(self, call: Call, result: Json | None) -> None:
+    def learn(self, call: Call, result: Json) -> None:
         if call.method == "tools/list" and not call.profile.shows_apps:
             self._schemas.learn(call, result)
 

@@ -99,19 +99,22 @@ class Schemas:
         tool = listed_.tools.get(name)
         return tool.is_app_only if tool is not None else listed_.is_whole
 
-    def learn(self, call: Call, result: Json | None) -> None:
-        """A caller is given its list, which need not be walked then, if this is all of it. A page that contradicts
-        what is remembered (None: one without anything of an interface) has the list walked at the next call."""
+    def learn(self, call: Call, result: Json) -> None:
+        """A caller is given its list, which need not be walked then, if this is all of it. A page that contradicts what
+        is remembered has the list walked at the next call. Without `tools`, it is known that none is for interfaces."""
         known = self._by_caller.get(self._caller(call))
-        if result is None:
+        is_whole = not call.params.get("cursor") and not result.get("nextCursor")
+        if not isinstance(result.get("tools"), list):
             if known is not None and known.hides:
                 self.forget_of(call)
-        elif isinstance(result.get("tools"), list):
-            page = self._read(result)
-            if not call.params.get("cursor") and not result.get("nextCursor"):
-                self._remember(call, _Listed(page, is_whole=True))
-            elif any(tool.is_app_only != _hidden(known, name) for name, tool in page.items()):
-                self.forget_of(call)
+            if is_whole:
+                self._note_nothing_hidden(call, asyncio.get_running_loop().time())
+            return
+        page = self._read(result)
+        if is_whole:
+            self._remember(call, _Listed(page, is_whole=True))
+        elif any(tool.is_app_only != _hidden(known, name) for name, tool in page.items()):
+            self.forget_of(call)
 
     async def _tool(self, call: Call, *, fresh: bool) -> Tool:
         return (await self._listed(call, fresh=fresh)).tools.get(str(call.params.get("name")), _UNKNOWN)
@@ -129,9 +132,12 @@ class Schemas:
         self._by_caller[self._caller(call)] = found
         self._nothing_hidden.pop(_alike(call), None)
         if found.is_whole and not found.hides:
-            if len(self._nothing_hidden) >= MAX_CALLERS:
-                self._nothing_hidden.pop(next(iter(self._nothing_hidden)))
-            self._nothing_hidden[_alike(call)] = found.read_s
+            self._note_nothing_hidden(call, found.read_s)
+
+    def _note_nothing_hidden(self, call: Call, read_s: float) -> None:
+        if len(self._nothing_hidden) >= MAX_CALLERS:
+            self._nothing_hidden.pop(next(iter(self._nothing_hidden)))
+        self._nothing_hidden[_alike(call)] = read_s
 
     def _hid_nothing(self, call: Call) -> bool:
         read_s = self._nothing_hidden.get(_alike(call))

@@ -15,7 +15,7 @@ from policies.mcp import APPS_EXTENSION
 from tests.gateway_process import GatewayProcess, running
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Answer, Session
-from tests.scripted import Call, Json
+from tests.scripted import Call, Err, Json
 
 HTML = "text/html;profile=mcp-app"
 APPS: Json = {"extensions": {APPS_EXTENSION: {"mimeTypes": [HTML]}}}
@@ -231,6 +231,15 @@ async def test_so_does_a_page_of_them(path: str) -> None:
         assert (await stage.ask("tools/list", {"cursor": "2"})).result["tools"] == []
         assert (await stage.ask("tools/call", {"name": "other"})).code == -32602
         assert (await stage.ask("tools/call", {"name": "plain"})).result["content"] == [TEXT]
+
+
+@on_every_path
+async def test_a_list_that_could_not_be_had_tells_nothing(path: str) -> None:
+    async with staged(path) as stage:
+        stage.upstream.on["tools/list"] = Err(-32603, "not now")
+        assert (await stage.ask("tools/list")).code == -32603
+        stage.upstream.on["tools/list"] = ANSWERS["tools/list"]
+        assert (await stage.ask("tools/call", {"name": "poll-SECRET"})).code == -32602
 
 
 async def test_a_session_that_has_been_given_its_list_is_not_asked_for_it_again() -> None:
