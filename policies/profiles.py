@@ -223,7 +223,7 @@ def _with(value: Json, key: str, member: Json | None) -> Json:
 def _ride_along(capabilities: Json) -> tuple[list[str], Json]:
     """The words for what the profile does not say, and what has none."""
     rest, flags = dict(capabilities), []
-    modes, extensions = rest.get("elicitation"), rest.pop("extensions", None)
+    modes, extensions = rest.get("elicitation"), rest.get("extensions")
     if isinstance(modes, dict) and all(mode in (_FORM, _URL) and said == {} for mode, said in modes.items()):
         del rest["elicitation"]
     if isinstance(extensions, dict):
@@ -231,13 +231,13 @@ def _ride_along(capabilities: Json) -> tuple[list[str], Json]:
         if others.get(TASKS_EXTENSION) == {}:
             flags.append("tasks")
             del others[TASKS_EXTENSION]
-        extensions = others
+        rest = {**rest, "extensions": others} if others else {k: v for k, v in rest.items() if k != "extensions"}
     for name, (members, on) in _FLAGS.items():
         value = rest.get(name)
         if isinstance(value, dict) and set(value) <= set(members) and all(_same(said, on) for said in value.values()):
             flags += [name, *(f"{name}.{member}" for member in members if member in value)]
             del rest[name]
-    return sorted(flags), {**rest, "extensions": extensions} if extensions else rest
+    return sorted(flags), rest
 
 
 def _same(said: Any, on: Any) -> bool:

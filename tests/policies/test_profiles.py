@@ -198,6 +198,8 @@ IDENTITIES: list[tuple[Json, str]] = [
     ({"roots": {"listChanged": 1}}, "core-v1 #"),
     ({"roots": {"listChanged": False}}, "core-v1 #"),
     ({"sampling": True}, "core-v1 #"),
+    ({"extensions": []}, "core-v1 #"),
+    ({"elicitation": None}, "core-v1 #"),
     ({"elicitation": {"form": {"x": 1}}}, "core-v1+form #"),
     ({"tasks": {}, "experimental": {"a": {}}}, "core-v1 #"),
 ]
