@@ -15,6 +15,7 @@ import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from policies import wellformed
@@ -29,6 +30,9 @@ _FLAGS: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = {
     "roots": (("listChanged",), True),
 }
 """Capabilities that ride along, those of their members that have a word, and what such a member must be."""
+
+_MAX_TYPE: Final = 255
+"""Characters of a MIME type: those that are registered may have 127 on each side of the slash (RFC 6838, 4.2)."""
 
 _STANDARD_APPS: Final = ("text/html;profile=mcp-app",)
 
@@ -91,16 +95,16 @@ class Profiles:
 
     by_name: Mapping[str, Profile]
     widest: Profile
-    _names: Mapping[Abilities, str]
+    _known: Mapping[Abilities, Profile]
     _built_in: Mapping[Abilities, str]
 
     @classmethod
     def of(cls, built_in: Sequence[Profile], own: Mapping[str, ProfileSettings]) -> "Profiles":
         """`built_in`: from the narrowest to the widest."""
         every = [*built_in, *(made(name, settings) for name, settings in own.items())]
-        names = {profile.abilities: profile.name for profile in reversed(every)}  # the first of equals has the word
+        known = {profile.abilities: profile for profile in reversed(every)}  # the first of equals has the word
         lasting = {profile.abilities: profile.name for profile in reversed(built_in)}
-        return cls({profile.name: profile for profile in every}, built_in[-1], names, lasting)
+        return cls({profile.name: profile for profile in every}, built_in[-1], known, lasting)
 
     def ceiling(self, route: str | None, credential: str | None) -> Profile | None:
         """The smaller of two profiles by their names, None where neither is set. Raises KeyError where one is not
@@ -128,7 +132,7 @@ class Profiles:
         allowed = ceiling or self.widest
         elicitation = _elicitation(declared.get("elicitation"), allowed)
         types = _types(declared)
-        apps = tuple(kind for kind in allowed.apps if kind in types)
+        apps = tuple(kind for kind in allowed.apps if kind in types) if types else ()
         return self._effective((*_modes(elicitation), apps), _told(declared, elicitation, apps))
 
     def _effective(self, abilities: Abilities, capabilities: Json) -> Effective:
@@ -136,7 +140,7 @@ class Profiles:
         return Effective(self._profile(abilities), capabilities, shown_as)
 
     def _profile(self, abilities: Abilities) -> Profile:
-        return Profile(self._names.get(abilities) or _spelled(abilities), *abilities)
+        return self._known.get(abilities) or Profile(_spelled(abilities), *abilities)
 
 
 def parse(text: str) -> tuple[Profile, ...]:
@@ -184,13 +188,16 @@ def _types(declared: Json) -> frozenset[str]:
     settings = extensions.get(APPS_EXTENSION) if isinstance(extensions, dict) else None
     if not isinstance(settings, dict):
         return frozenset()
-    listed: Any = settings.get("mimeTypes", _STANDARD_APPS)
-    return frozenset(filter(None, map(_type, listed))) if isinstance(listed, list | tuple) else frozenset()
+    listed = settings.get("mimeTypes", list(_STANDARD_APPS))
+    if not isinstance(listed, list):
+        return frozenset()
+    return frozenset(filter(None, (_type(one) for one in listed if isinstance(one, str) and len(one) <= _MAX_TYPE)))
 
 
-def _type(text: Any) -> str:
+@lru_cache(maxsize=256)  # every request of a host has the same
+def _type(text: str) -> str:
     try:
-        return wellformed.media_type(text) if isinstance(text, str) else ""
+        return wellformed.media_type(text)
     except ValueError:
         return ""
 
@@ -216,7 +223,7 @@ def _with(value: Json, key: str, member: Json | None) -> Json:
 def _ride_along(capabilities: Json) -> tuple[list[str], Json]:
     """The words for what the profile does not say, and what has none."""
     rest, flags = dict(capabilities), []
-    modes, extensions = rest.get("elicitation"), rest.pop("extensions", None)
+    modes, extensions = rest.get("elicitation"), rest.get("extensions")
     if isinstance(modes, dict) and all(mode in (_FORM, _URL) and said == {} for mode, said in modes.items()):
         del rest["elicitation"]
     if isinstance(extensions, dict):
@@ -224,13 +231,13 @@ def _ride_along(capabilities: Json) -> tuple[list[str], Json]:
         if others.get(TASKS_EXTENSION) == {}:
             flags.append("tasks")
             del others[TASKS_EXTENSION]
-        extensions = others
+        rest = {**rest, "extensions": others} if others else {k: v for k, v in rest.items() if k != "extensions"}
     for name, (members, on) in _FLAGS.items():
         value = rest.get(name)
         if isinstance(value, dict) and set(value) <= set(members) and all(_same(said, on) for said in value.values()):
             flags += [name, *(f"{name}.{member}" for member in members if member in value)]
             del rest[name]
-    return sorted(flags), {**rest, "extensions": extensions} if extensions else rest
+    return sorted(flags), rest
 
 
 def _same(said: Any, on: Any) -> bool:

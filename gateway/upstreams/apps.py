@@ -73,7 +73,9 @@ class Look:
         who, front = principal(credentials), Dialect("modern", LATEST_MODERN)
 
         async def page(params: Json) -> Json:
-            call = Call("tools/list", params, {}, told.capabilities, None, who, front, forwarded=credentials)
+            call = Call(
+                "tools/list", params, {}, told.capabilities, None, who, front, forwarded=credentials, profile=told
+            )
             exchange = Exchange(call)
             await self._leg(call, exchange)
             if not isinstance(exchange.last, Answer):

@@ -110,6 +110,7 @@ EFFECTIVE: list[tuple[str, str | None, Json, str, Json]] = [
     ("another type alone is no Apps", DESKTOP, ui("text/html"), CORE_V1, {}),
     ("no type is none", DESKTOP, ui(), CORE_V1, {}),
     ("odd types are none", DESKTOP, ui(None, 7, "html", ";", "text/html;profile"), CORE_V1, {}),
+    ("nor a type longer than any", DESKTOP, ui(f"{HTML};x={'x' * 255}"), CORE_V1, {}),
     ("odd settings are none", DESKTOP, {"extensions": {APPS_EXTENSION: True}}, CORE_V1, {}),
     ("types that are no list are none", DESKTOP, {"extensions": {APPS_EXTENSION: {"mimeTypes": HTML}}}, CORE_V1, {}),
     (
@@ -197,6 +198,8 @@ IDENTITIES: list[tuple[Json, str]] = [
     ({"roots": {"listChanged": 1}}, "core-v1 #"),
     ({"roots": {"listChanged": False}}, "core-v1 #"),
     ({"sampling": True}, "core-v1 #"),
+    ({"extensions": []}, "core-v1 #"),
+    ({"elicitation": None}, "core-v1 #"),
     ({"elicitation": {"form": {"x": 1}}}, "core-v1+form #"),
     ({"tasks": {}, "experimental": {"a": {}}}, "core-v1 #"),
 ]
