@@ -158,6 +158,7 @@ class Gateway:
             listener.trusted = self.service.trusted
             listener.server.max_head_bytes = settings.limits.max_head_bytes
         configure(settings.log.level, settings.log.format)
+        self._http_sse.renew(self.service)
         self.service.upstreams.warm()
 
     async def drain(self) -> None:

@@ -77,8 +77,8 @@ def admit_head(
     elif not _is_json(headers.get("Content-Type")):
         return Rejection(INVALID_REQUEST, "Content-Type must be application/json in UTF-8", http=415)
     accept = acceptance(headers.getall("Accept", ()))
-    if method == "GET" and not accept.sse:
-        return Rejection(INVALID_REQUEST, "Accept must list text/event-stream", http=406)
+    if method == "GET" and not accept.sse:  # transports, Listening for Messages: an event stream, or else 405
+        return Rejection(INVALID_REQUEST, "GET is an event stream: Accept must list it", http=405, headers=_ALLOW)
     if method == "POST" and not accept.json and not accept.sse:
         return Rejection(INVALID_REQUEST, "Accept must list application/json and text/event-stream", http=406)
     return Head(route, accept, version)

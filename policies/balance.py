@@ -2,8 +2,9 @@
 
 An endpoint that fails several times in a row is ejected for a time, which grows where it fails again right after; it is
 back once that time is over and a check has found it there. Never so many are ejected that the rest would drown, and
-where none is in service, the one that is due back first is asked all the same. The clock and the turn are arguments;
-who counts, connects and checks is `gateway/upstreams/endpoints.py`.
+where none is in service, the one that is due back first is asked all the same. Of several as good, the one
+that has not been asked for longest is: a turn counted by all could pass by one of a set that changes for ever.
+The clock is an argument; who counts, connects and checks is `gateway/upstreams/endpoints.py`.
 """
 
 from collections.abc import Collection, Sequence
@@ -60,10 +61,11 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An endpoint to choose from. `requests`: how many are under way there."""
+    """An endpoint to choose from. `requests`: how many are under way there. `chosen`: the turn at which it was last."""
 
     requests: int
     health: Health
+    chosen: int
 
 
 def ejected_s(rules: Ejection, ejections: int) -> float:
@@ -78,11 +80,8 @@ def may_eject(everybody: Sequence[Health], rules: Ejection, now_s: float) -> boo
     return out < min(most, len(everybody) - 1)
 
 
-def choose(
-    candidates: Sequence[Candidate], balance: Balance, turn: int, now_s: float, tried: Collection[int] = ()
-) -> int | None:
-    """The index of the endpoint to ask, None where each has been `tried`. `turn` grows by one with each choice, and
-    starts anywhere: gateways that start together need not walk in step."""
+def choose(candidates: Sequence[Candidate], balance: Balance, now_s: float, tried: Collection[int] = ()) -> int | None:
+    """The index of the endpoint to ask, None where each has been `tried`."""
     left = [index for index in range(len(candidates)) if index not in tried]
     if not left:
         return None
@@ -93,4 +92,4 @@ def choose(
     if balance == "least_requests":
         fewest = min(candidates[index].requests for index in able)
         able = [index for index in able if candidates[index].requests == fewest]
-    return able[turn % len(able)]
+    return min(able, key=lambda index: candidates[index].chosen)

@@ -17,6 +17,7 @@ from policies.mcp import INVALID_REQUEST
 FOR: Final = "X-Forwarded-For"
 HOST: Final = "X-Forwarded-Host"
 PROTO: Final = "X-Forwarded-Proto"
+PREFIX: Final = "X-Forwarded-Prefix"
 FORWARDED: Final = "Forwarded"
 WRITTEN: Final = frozenset({"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded"})
 
@@ -24,16 +25,19 @@ MAX_HOPS: Final = 32
 """Addresses of a chain that are read and passed on; real ones have two or three."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_PATH: Final = re.compile(r"(/[\w.~!$&'()*+;=:@%-]+)*", re.ASCII)
 _PAIR: Final = re.compile(r'\s*([A-Za-z]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*))\s*')
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How a request reached this deployment. `chain`: addresses from the client on, the peer's own last."""
+    """How a request reached this deployment. `chain`: addresses from the client on, the peer's own last. `prefix`: how
+    the path began that the client asked for, before proxies took that off; as they say, see `prefix_of`."""
 
     chain: tuple[str, ...]
     host: str
     proto: str
+    prefix: str = ""
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """What an upstream is told: the chain with the gateway's own peer as its last address."""
@@ -82,7 +86,15 @@ def caller_of(peer: str, scheme: str, headers: Headers, trusted: Sequence[Networ
         chain = chain or [_bare(hop["for"]) for hop in theirs if "for" in hop]
     if proto is not None and proto.lower() not in ("http", "https"):
         return Rejection(INVALID_REQUEST, f"{PROTO} is neither http nor https", http=400)
-    return Caller((*_believed(chain, trusted), peer), host or own.host, (proto or scheme).lower())
+    prefix = "".join(part.rstrip("/") for part in _parts(headers, PREFIX))  # the outermost proxy's first
+    return Caller((*_believed(chain, trusted), peer), host or own.host, (proto or scheme).lower(), prefix)
+
+
+def prefix_of(caller: Caller) -> str | Rejection:
+    """The prefix, which goes before an absolute path; 400 where it is no path of its own."""
+    if _PATH.fullmatch(caller.prefix) is None:
+        return Rejection(INVALID_REQUEST, f"{PREFIX} is no absolute path; the proxy is to send one", http=400)
+    return caller.prefix
 
 
 def _believed(chain: Sequence[str], trusted: Sequence[Network]) -> tuple[str, ...]:
@@ -100,8 +112,11 @@ def _believed(chain: Sequence[str], trusted: Sequence[Network]) -> tuple[str, ..
 
 
 def _listed(headers: Headers, name: str) -> list[str]:
-    values = ",".join(headers.getall(name, ()))
-    return [part for piece in values.split(",") if (part := _bare(piece.strip()))]
+    return [part for piece in _parts(headers, name) if (part := _bare(piece))]
+
+
+def _parts(headers: Headers, name: str) -> list[str]:
+    return [piece.strip() for piece in ",".join(headers.getall(name, ())).split(",")]
 
 
 def _last(headers: Headers, name: str) -> str | None:

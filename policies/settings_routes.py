@@ -98,7 +98,8 @@ class Route(_Model):
     http_sse: Annotated[str, AfterValidator(wellformed.path)] | None = None
     """A second path, for example `/sse`, at which clients are served that know only HTTP+SSE, the transport of
     2024-11-05. A GET opens their stream, which lives in the gateway process that it came to; what they POST may come to
-    any. Not served if absent."""
+    any. The stream tells them this path to POST to: a proxy that takes a prefix off the paths it passes on has to name
+    that in `X-Forwarded-Prefix`, and be one of `trusted_proxies`. Not served if absent."""
     profile: ProfileName | None = None
     """The most that hosts are shown and asked here: a built-in profile or one under `profiles`. Each host gets the part
     of it that it declares to be capable of, and servers are told of no more. If absent, whatever it declares, up to

@@ -5,7 +5,7 @@ tried, as any balancer does; nothing that a replica may have read is ever sent t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -18,6 +18,8 @@ class Hop:
         self.url = ""
         self.taken: list[Address] = []
         """Where each request went, in order."""
+        self.rewritten: Callable[[bytes], bytes] = lambda head: head
+        """What becomes of a request's head."""
         self._next = 0
 
     def turn_to(self, index: int) -> None:
@@ -29,7 +31,7 @@ class Hop:
         try:
             head = await client.readuntil(b"\r\n\r\n")
             replica, to_replica = await self._connected()
-            to_replica.write(_closing(head))
+            to_replica.write(_closing(self.rewritten(head)))
             up = asyncio.create_task(_pump(client, to_replica))
             down = asyncio.create_task(_answer(replica, to_client))
             await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)

@@ -42,11 +42,13 @@ class Headers:
 class Buffered:
     """A stream that can tell that the peer has gone while it is still being answered.
 
-    `asyncio.StreamReader` says so only to somebody who reads; `gone` reads ahead and keeps what it reads.
+    `asyncio.StreamReader` says so only to somebody who reads; `gone` reads ahead and keeps what it reads. `silent_s`:
+    how long the peer may say nothing before whoever reads gets a `TimeoutError`, None for as long as it likes.
     """
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
+    def __init__(self, reader: asyncio.StreamReader, silent_s: float | None = DEADLINE_S) -> None:
         self._reader = reader
+        self._silent_s = silent_s
         self._held = bytearray()
         self._ended = False
         self._fetch = asyncio.Lock()
@@ -56,7 +58,8 @@ class Buffered:
             if self._ended:
                 return False
             try:
-                data = await self._reader.read(65536)
+                async with asyncio.timeout(self._silent_s):
+                    data = await self._reader.read(65536)
             except ConnectionError:
                 data = b""
             self._held += data
@@ -165,6 +168,8 @@ class SseReader:
     """The event stream grammar of the WHATWG HTML standard; comments are counted, an id belongs to its event alone."""
 
     comments: int = 0
+    inside: int = 0
+    """Comments that stood inside an event, which is legal and nothing that the gateway does."""
     fields: list[str] = field(default_factory=list)
     _text: bytearray = field(default_factory=bytearray)
     _first: bool = True
@@ -192,6 +197,7 @@ class SseReader:
     def _field(self, line: str) -> None:
         if line.startswith(":"):
             self.comments += 1
+            self.inside += bool(self.fields)
         else:
             self.fields.append(line)
 

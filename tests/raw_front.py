@@ -138,7 +138,8 @@ class Answer:
 
 
 class Open:
-    """A response whose body is still coming."""
+    """A response whose body is still coming. Whatever is waited for must be there within `DEADLINE_S`, or a test that
+    has its own deadline says how long: comments that keep a stream alive do not keep a test waiting."""
 
     def __init__(self, status: int, headers: Headers, stream: Buffered, writer: asyncio.StreamWriter) -> None:
         self.status = status
@@ -151,32 +152,40 @@ class Open:
 
     async def read(self) -> bytes:
         """The next piece of the body, b"" at its proper end; EOFError where it is cut short."""
-        async with asyncio.timeout(DEADLINE_S):
-            piece = await anext(self._parts, b"")
+        piece = await anext(self._parts, b"")
         self.received += piece
         return piece
 
-    async def event(self) -> SseEvent | None:
+    async def whole(self) -> None:
+        """Reads to the proper end; EOFError where it is cut short."""
+        async with asyncio.timeout(DEADLINE_S):
+            while await self.read():
+                pass
+
+    async def event(self, within_s: float = DEADLINE_S) -> SseEvent | None:
         """The next event, None at the proper end of the stream."""
-        while not self._ready:
-            piece = await self.read()
-            self._ready.extend(self.reader.feed(piece, final=not piece))
-            if not piece and not self._ready:
-                return None
+        async with asyncio.timeout(within_s):
+            while not self._ready:
+                piece = await self.read()
+                self._ready.extend(self.reader.feed(piece, final=not piece))
+                if not piece and not self._ready:
+                    return None
         return self._ready.pop(0)
 
-    async def message(self) -> Json | None:
+    async def message(self, within_s: float = DEADLINE_S) -> Json | None:
         """The next event that carries a message."""
-        while (event := await self.event()) is not None:
-            if event.data and event.event == "message":
-                return event.json
+        async with asyncio.timeout(within_s):
+            while (event := await self.event(within_s)) is not None:
+                if event.data and event.event == "message":
+                    return event.json
         return None
 
     async def rest(self) -> list[Json]:
         """Every message up to the proper end."""
         found = []
-        while (message := await self.message()) is not None:
-            found.append(message)
+        async with asyncio.timeout(DEADLINE_S):
+            while (message := await self.message()) is not None:
+                found.append(message)
         return found
 
     def close(self) -> None:
@@ -201,6 +210,7 @@ class Front:
         assert parts.hostname is not None
         assert parts.port is not None
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path
+        self.version = "HTTP/1.1"
 
     def at(self, path: str) -> "Front":
         return Front(f"http://{self.host}:{self.port}{path}")
@@ -227,7 +237,7 @@ class Front:
             if value is not None:
                 lines += [(name, each) for each in ([value] if isinstance(value, str | bytes) else value)]
         async with self.connected() as (stream, writer):
-            writer.write(header_bytes(f"{verb} {self.path} HTTP/1.1", lines) + (body or b""))
+            writer.write(header_bytes(f"{verb} {self.path} {self.version}", lines) + (body or b""))
             await writer.drain()
             yield stream, writer
 
@@ -235,8 +245,7 @@ class Front:
     async def open(self, verb: str, headers: Overrides, body: bytes | None = None) -> AsyncIterator[Open]:
         """Sends one request and yields once the response's head is there."""
         async with self.sent(verb, headers, body) as (stream, writer):
-            async with asyncio.timeout(DEADLINE_S):
-                start, got = await read_head(stream)
+            start, got = await read_head(stream)
             yield Open(int(start.split(" ")[1]), got, stream, writer)
 
     async def send(self, verb: str, headers: Overrides, body: bytes | None = None) -> Answer:
@@ -244,8 +253,7 @@ class Front:
             ended = True
             if opened.status not in (204, 304) and verb != "HEAD":
                 try:
-                    while await opened.read():
-                        pass
+                    await opened.whole()
                 except (EOFError, ConnectionError):
                     ended = False
             return Answer(opened.status, opened.headers, opened.received, ended)

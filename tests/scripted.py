@@ -215,17 +215,17 @@ class Upstream:
 
     async def start(self) -> None:
         """Listens; after `stop`, on the same port as before."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port, limit=2**20)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port, limit=2**20)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Closes the listener and every connection."""
         if self._server is not None:
             self._server.close()
+            self._server = None
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._server = None
 
     def check(self) -> None:
         """Raises what a script raised since the last check: its caller saw only a dead socket."""
@@ -262,15 +262,22 @@ class Upstream:
         """The client's response to a request of ours with this id."""
         return self._waiting.setdefault(ident, asyncio.get_running_loop().create_future())
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Known from its first moment: `stop` leaves no connection open that would never be answered."""
+        if self._server is None:  # asyncio had accepted it, and tells of it only now
+            writer.close()
+            return
+        task = asyncio.create_task(self._accept(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.close())
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
         raw = writer.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        stream = Buffered(reader)
+        stream = Buffered(reader, None)  # a client may keep its connection for later
         try:
             while await self._one(stream, writer, number):
                 pass
@@ -278,9 +285,6 @@ class Upstream:
             pass
         except Exception as failure:  # noqa: BLE001 - a script's own mistake, whatever it is: `check` raises it
             self.failures.append(failure)
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     async def _one(self, stream: Buffered, writer: asyncio.StreamWriter, number: int) -> bool:
         start, headers = await read_head(stream)

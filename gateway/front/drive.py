@@ -12,15 +12,16 @@ from aiohttp import web
 
 from gateway.drain import NOT_ASKED, Draining
 from gateway.exchange import Exchange
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.elsewhere import Followed, Source, unpack
 from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
 from gateway.stores.feeds import Feed
 from policies.admission import Acceptance
 from policies.delivery import Addressee, Message, deliver, farewell
-from policies.exchange import Ask, Dialect, Event, Fail, Opened, Reply, is_last
+from policies.exchange import Ask, Cancelled, Dialect, Event, Fail, Opened, Reply, is_last
 from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
+from policies.metrics import CANCELLED_CALL
 from policies.resumption import event_id
 
 T = TypeVar("T")
@@ -81,6 +82,8 @@ async def drive_legacy(
         return answer
     finally:
         service.exchanges.unwatch(exchange)
+        if isinstance(exchange.last, Cancelled):
+            operation.of(request).error = CANCELLED_CALL
 
 
 async def drive_standalone(
@@ -106,16 +109,19 @@ async def drive_feed(
 ) -> web.StreamResponse:
     """What another replica writes for this client: a stream, or the answer to a POST (`accept`), which is plain JSON
     where it comes first or nothing else can be read."""
-    stream = reply.Stream(request, service.settings.streams.keep_alive_s)
+    stream, answered = reply.Stream(request, service.settings.streams.keep_alive_s), False
     try:
         if accept is None:
             await stream.open()
         while items := await _next(feed.read, stream, FIRST_S, accept or Acceptance(json=False, sse=True)):
             for message, ident in map(unpack, items):
+                answered = answered or message.last
                 if message.last and stream.response is None and accept is not None and accept.json:
                     return reply.final(message, in_session=True)
                 if accept is None or accept.sse:
                     await stream.message(message, ident)
+        if not answered:
+            operation.of(request).error = CANCELLED_CALL
         return await stream.end() if accept is None or accept.sse else reply.accepted()
     finally:
         feed.leave()

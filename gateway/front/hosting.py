@@ -3,9 +3,9 @@
 Who may do what was found out there, where the client is; here, everything is looked up by session and principal again.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import said
@@ -33,7 +33,7 @@ class Hosting:
 
     def __init__(self, current: Callable[[], Service]) -> None:
         self._current = current
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         mail = current().state.mail
         mail.answer("retry", self._retry)
         mail.answer("task", self._task)
@@ -44,7 +44,7 @@ class Hosting:
         mail.hear("take", self._take)
         mail.hear("reply", self._reply)
         mail.hear("cancel", self._cancel)
-        mail.hear("superseded", lambda body: self._spawn(self._superseded(body.decode())))
+        mail.hear("superseded", lambda body: self._background.start(self._superseded(body.decode())))
         mail.hear("delete", self._delete)
         mail.hear(TOPIC_ENDED, lambda body: self._current().exchanges.end_session(body.decode()))
 
@@ -108,7 +108,7 @@ class Hosting:
     def _take(self, body: bytes) -> None:
         key, packed, sender, (method, params) = jsonrpc.loads(body)
         service, head, owner, caller = self._session(key, packed, sender)
-        self._spawn(self._taken(service, caller, head, owner, jsonrpc.Notification(method, params)))
+        self._background.start(self._taken(service, caller, head, owner, jsonrpc.Notification(method, params)))
 
     async def _taken(
         self, service: Service, caller: Caller, head: Head, owner: FrontSession, told: jsonrpc.Notification
@@ -130,7 +130,7 @@ class Hosting:
         name, session_id, version = jsonrpc.loads(body)
         upstream = self._current().upstreams.get(name)
         if upstream is not None:
-            self._spawn(upstream.legacy.sessions.delete(UpstreamSession(session_id, version), ()))
+            self._background.start(upstream.legacy.sessions.delete(UpstreamSession(session_id, version), ()))
 
     def _session(self, key: str, packed: str, sender: str) -> tuple[Service, Head, FrontSession, Caller]:
         service = self._current()
@@ -140,11 +140,6 @@ class Hosting:
 
     def _offer(self, items: AsyncGenerator[bytes, None]) -> bytes:
         return self._current().state.feeds.offer(items)
-
-    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 async def _at_hand(message: Message) -> AsyncGenerator[bytes, None]:

@@ -9,24 +9,26 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from gateway.background import Background
 from gateway.drain import REFUSED
 from gateway.front import reply
 from gateway.front.hosting import route_of
-from gateway.front.service import Relayed, Service
-from gateway.front.talk import Talk, Via
+from gateway.front.service import CALLER, Relayed, Service
+from gateway.front.talk import MAX_TAKEN, Talk, Via
 from gateway.stores.mail import ReplicaGone
 from policies import http_sse, jsonrpc, session, sse
-from policies.admission import Acceptance, Head
+from policies.admission import Acceptance, Head, admit_head
 from policies.errors import ClientFault, GatewayFault, Rejection, SessionGone
+from policies.forwarded import prefix_of
 from policies.http_sse import PARAMETER, Ticket
-from policies.mcp import INVALID_REQUEST
+from policies.identity import ANONYMOUS
+from policies.mcp import CANCELLED, INVALID_REQUEST
 from policies.sealing import NONCE_BYTES
 
 TAKE_S = 10.0
@@ -52,11 +54,32 @@ class _Letter(msgspec.Struct, array_like=True):
 _letters = msgspec.msgpack.Decoder(_Letter)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Channel:
+    """`request`: the GET that is answered. `address`: where its client POSTs to. `ending`: waits until the stream may
+    end, once that has been decided."""
+
+    request: web.BaseRequest
+    address: str
     principal: str
     talk: Talk
     out: "asyncio.Queue[bytes | None]"
+    ending: asyncio.Task[None] | None = None
+
+    def end_soon(self) -> None:
+        """Ends the stream once what was asked on it is answered."""
+        self.ending = self.ending or asyncio.create_task(self._ends())
+
+    async def _ends(self) -> None:
+        self.talk.stop_listening()
+        await self.talk.idle()
+        await self.out.put(None)
+
+    def end(self) -> None:
+        """Ends it at once: a client that does not read loses what it has not read."""
+        while self.out.full():
+            self.out.get_nowait()
+        self.out.put_nowait(None)
 
 
 class HttpSse:
@@ -65,8 +88,8 @@ class HttpSse:
     def __init__(self, current: Callable[[], Service]) -> None:
         self._current = current
         self._open: dict[str, _Channel] = {}
-        self._principals: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._counts: Counter[str] = Counter()
+        self._background = Background()
         current().state.mail.answer("http-sse", self._passed_on)
 
     def __len__(self) -> int:
@@ -75,31 +98,40 @@ class HttpSse:
     async def stream(self, service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
         """GET: the stream, until its client goes, its session is over, or the gateway shuts down and what was asked is
         answered."""
-        principal, bound = service.principal(head, request.headers), service.settings.streams.max_http_sse
+        principal, prefix = service.principal(head, request.headers), prefix_of(request[CALLER])
+        if isinstance(prefix, Rejection):
+            return reply.rejected(prefix)
         if service.drain.begun:
             return reply.rejected(REFUSED)
-        if self._principals[principal] >= bound:
-            why = f"{bound} streams of this client are open (streams.max_http_sse); close one"
+        # callers that nothing tells apart may be many users: each address is one, as where connections are counted
+        who, whose = (principal, "client") if principal != ANONYMOUS else (request[CALLER].chain[0], "address")
+        bound = service.settings.streams.max_http_sse
+        if self._counts[who] >= bound:
+            why = f"{bound} streams of this {whose} are open (streams.max_http_sse); close one"
             return reply.rejected(Rejection(INVALID_REQUEST, why, http=429))
-        name, ttl_s = service.state.mail.new_id(), service.settings.sessions.ttl_s
+        name, key, ttl_s = service.state.mail.new_id(), session.route_key(head.route), service.settings.sessions.ttl_s
+        ticket, nonce = Ticket(name, principal, int(time.time()) + ttl_s), secrets.token_bytes(NONCE_BYTES)
+        where = http_sse.address(service.ring, key, f"{prefix}{head.route.http_sse}", ticket, nonce)
         out: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
-        channel = self._open[name] = _Channel(principal, Talk(out.put, has_modern=False), out)
-        self._principals[principal] += 1
-        channel.talk.on_gone = lambda: self._spawn(_ends(channel))
-        expiry = asyncio.get_running_loop().call_later(ttl_s, self._end, channel)
-        draining = asyncio.create_task(self._drained(service, channel))
-        ticket = Ticket(name, principal, int(time.time()) + ttl_s)
-        key, nonce = session.route_key(head.route), secrets.token_bytes(NONCE_BYTES)
-        assert head.route.http_sse is not None
-        where = http_sse.address(service.ring, key, head.route.http_sse, ticket, nonce)
+        channel = self._open[name] = _Channel(request, where, principal, Talk(out.put, has_modern=False), out)
+        self._counts[who] += 1
+        channel.talk.on_gone = channel.end_soon
+        expiry = asyncio.get_running_loop().call_later(ttl_s, channel.end)
+        draining = asyncio.create_task(_drained(service, channel))
         try:
             return await _write(reply.Stream(request, service.settings.streams.keep_alive_s), where, out)
         finally:
             expiry.cancel()
-            draining.cancel()
+            channel.talk.on_gone = lambda: None
+            for task in (draining, channel.ending):
+                if task is not None:
+                    task.cancel()
             del self._open[name]
-            self._principals -= Counter([principal])
-            self._spawn(channel.talk.close())  # to its end, though the client, and with it this request, is gone
+            self._counts[who] -= 1
+            if not self._counts[who]:
+                del self._counts[who]
+            # to its end, though the client, and with it this request, is gone
+            self._background.start(channel.talk.close())
 
     async def post(
         self, service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Message
@@ -127,10 +159,19 @@ class HttpSse:
             return reply.rejected(session.NOT_FOUND, ident)
         return reply.accepted()
 
+    def renew(self, service: Service) -> None:
+        """Another configuration is in service. A stream that it would not open, or to another caller, ends: what its
+        client POSTs is refused from now on."""
+        for channel in self._open.values():
+            head = _still_served(service, channel)
+            if head is None:
+                channel.end_soon()
+            else:
+                channel.talk.renew(service, head.route)
+
     async def close(self) -> None:
         """Waits until what was called off is."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.over()
 
     async def _passed_on(self, body: bytes) -> bytes:
         letter, service = _letters.decode(body), self._current()
@@ -150,31 +191,29 @@ class HttpSse:
             refused = ClientFault(REFUSED.message, code=REFUSED.code, http=REFUSED.http)
             refused.headers = REFUSED.headers
             raise refused
+        is_cancel = isinstance(message, jsonrpc.Notification) and message.method == CANCELLED
+        if channel.talk.is_full and not is_cancel:
+            raise ClientFault(f"{MAX_TAKEN} messages of this stream are being dealt with; wait for one", http=429)
         channel.talk.on(message, raw, via)
 
-    async def _drained(self, service: Service, channel: _Channel) -> None:
-        await service.drain.beginning()
-        await _ends(channel)
 
-    def _end(self, channel: _Channel) -> None:
-        try:
-            channel.out.put_nowait(None)
-        except asyncio.QueueFull:  # its client does not read, and loses what it has not read
-            while not channel.out.empty():
-                channel.out.get_nowait()
-            channel.out.put_nowait(None)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+async def _drained(service: Service, channel: _Channel) -> None:
+    await service.drain.beginning()
+    channel.end_soon()
 
 
-async def _ends(channel: _Channel) -> None:
-    """Ends a stream once what was asked on it is answered."""
-    channel.talk.stop_listening()
-    await channel.talk.idle()
-    await channel.out.put(None)
+def _still_served(service: Service, channel: _Channel) -> Head | None:
+    """The head of the GET, where this configuration would serve it alike and knows the address that it was told."""
+    request = channel.request
+    path, caller = request.rel_url.raw_path, request[CALLER]
+    head = admit_head(request.method, path, request.headers, caller, service.settings.routes, service.doorman)
+    if isinstance(head, Head):
+        head = service.identify(head, request.headers)
+    if isinstance(head, Rejection) or not head.http_sse:
+        return None
+    ticket = http_sse.unseal(service.ring, session.route_key(head.route), channel.address.rpartition("=")[2])
+    principal = service.principal(head, request.headers)
+    return head if ticket is not None and ticket.principal == principal else None
 
 
 async def _write(stream: reply.Stream, where: str, out: "asyncio.Queue[bytes | None]") -> web.StreamResponse:

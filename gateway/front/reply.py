@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from gateway.front import operation
 from policies import coding, sse
@@ -154,9 +154,13 @@ class Stream:
         if self.response is None:
             extra = self._request.get(EXTRA, {})
             self.response = web.StreamResponse(headers={**_STREAM_HEADERS, **extra, **(headers or {})})
-            self.response.enable_chunked_encoding()
+            if self._request.version >= HttpVersion11:  # to HTTP/1.0 it ends with the connection
+                self.response.enable_chunked_encoding()
             self._request[_OPENED] = self
-            await self.response.prepare(self._request)
+            try:
+                await self.response.prepare(self._request)
+            except ConnectionError as error:  # the client's, and not that of an upstream whose answer is being read
+                raise ClientGone from error
 
     async def message(self, message: Message, event_id: str | None = None) -> None:
         """Writes a message; the last one of an answer says how the request went."""

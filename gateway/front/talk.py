@@ -11,9 +11,10 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.front import legacy, modern
 from gateway.front.drive import refused
@@ -27,6 +28,7 @@ from policies.delivery import Addressee, Message, deliver, error, farewell
 from policies.errors import Fault, Rejection
 from policies.exchange import Fail, FrontSession
 from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN
+from policies.settings_routes import Route
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,9 @@ FAREWELL_S = 1.0
 
 MAX_CALLS = 256
 """Requests in flight: as many as a session has over Streamable HTTP."""
+
+MAX_TAKEN = 2 * MAX_CALLS
+"""Messages of any kind that are being dealt with, the refusals of further requests among them."""
 
 _LISTEN_AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
@@ -60,16 +65,26 @@ class Talk:
         self._may_listen = True
         self._calls: dict[tuple[type, Any], asyncio.Task[None]] = {}
         self._listens: set[asyncio.Task[None]] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.owner: FrontSession | None = None
         """The session that was opened here."""
-        self.on_gone: Callable[[], None] = lambda: None
+        self.on_gone: Callable[[], object] = lambda: None
         """Told when a server has lost that session."""
 
     async def idle(self) -> None:
         """Waits until no call is under way; what only listens is none."""
-        while calls := self._tasks - self._listens - {self._listening}:
+        while calls := self._background.running - self._listens - {self._listening}:
             await asyncio.wait(calls)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many messages are being dealt with that no further one may be taken, but for a cancel."""
+        return len(self._background.running) >= MAX_TAKEN
+
+    def renew(self, service: Service, route: Route) -> None:
+        """Another configuration is in service: what no request opened goes on with that."""
+        if self._via is not None:
+            self._via = replace(self._via, service=service, head=replace(self._via.head, route=route))
 
     def stop_listening(self) -> None:
         """Ends what no request opened, for good."""
@@ -79,10 +94,7 @@ class Talk:
 
     async def close(self) -> None:
         """Cancels what is still under way, and ends the session at the server."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.close()
         if self.owner is not None and self._via is not None:
             with contextlib.suppress(TimeoutError, Fault):
                 async with asyncio.timeout(FAREWELL_S):
@@ -99,7 +111,7 @@ class Talk:
             case jsonrpc.Notification(method=method) if method == CANCELLED:
                 self._cancel(message.params.get("requestId"))
             case _ if self.owner is not None:
-                self._spawn(self._take(message, self.owner, via))
+                self._background.start(self._take(message, self.owner, via))
             case _:
                 return  # 2026-07-28 has no other notifications of clients, and no responses
 
@@ -107,16 +119,18 @@ class Talk:
         key = (type(message.id), message.id)
         if len(self._calls) >= MAX_CALLS:
             why = Rejection(INVALID_REQUEST, f"{MAX_CALLS} requests are in flight; wait for one to end")
-            self._spawn(self._say(error(why, message.id).raw))
+            self._background.start(self._say(error(why, message.id).raw))
             return
         has_session = self.owner is not None or self._opening is not None
         claimed = era.of_request(None, has_session, False, message.method, meta_of(message.params))
         if claimed == "modern" and self._has_modern:
-            task = self._spawn(self._answered(message, self._modern(message, raw, via)))
+            task = self._background.start(self._answered(message, self._modern(message, raw, via)))
         elif message.method == "initialize":
-            task = self._opening = self._spawn(self._answered(message, self._initialize(message, via)))
+            task = self._opening = self._background.start(
+                self._answered(message, self._initialize(message, self._opening, via))
+            )
         else:
-            task = self._spawn(self._answered(message, self._legacy(message, self._opening, via)))
+            task = self._background.start(self._answered(message, self._legacy(message, self._opening, via)))
         if message.method == LISTEN:
             self._listens.add(task)
             task.add_done_callback(self._listens.discard)
@@ -150,7 +164,9 @@ class Talk:
             return await self._write(error(rejection, message.id).raw)
         return await self._drive(await modern.start(via.service, via.caller, via.head, message, headless=True), via)
 
-    async def _initialize(self, message: jsonrpc.Request, via: Via) -> None:
+    async def _initialize(self, message: jsonrpc.Request, before: "asyncio.Task[None] | None", via: Via) -> None:
+        if before is not None:
+            await asyncio.wait({before})  # the session that it opens is to be ended
         if self._listening is not None:
             self._listening.cancel()
             self._listening = None
@@ -235,11 +251,12 @@ class Talk:
     def _listen(self, owner: FrontSession, via: Via) -> None:
         """What over Streamable HTTP is the GET stream: read from the first message after `initialize` on."""
         if self._listening is None and self._may_listen:
-            self._listening = self._spawn(self._stream(owner, via))
+            self._listening = self._background.start(self._stream(owner, via))
 
     async def _stream(self, owner: FrontSession, via: Via) -> None:
         tries = 0
         while True:
+            via = self._via or via
             exchange, to = await legacy.standalone(via.service, via.caller, via.head, owner)
             await self._drive((exchange, to), via)
             last = (await exchange.read())[-1][1]
@@ -247,9 +264,3 @@ class Talk:
                 return  # the server has no such stream
             await asyncio.sleep(_LISTEN_AGAIN_S[min(tries, len(_LISTEN_AGAIN_S) - 1)])
             tries += 1
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task

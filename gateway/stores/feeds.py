@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.background import Background
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.mail import Mail, Unanswered
 from policies.errors import Fault, GatewayFault
@@ -98,7 +99,7 @@ class Feeds:
     def __init__(self, mail: Mail) -> None:
         self._offered: dict[str, _Offered] = {}
         self._expiries: dict[str, asyncio.TimerHandle] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
         self._idle = asyncio.Event()
         self._idle.set()
         mail.answer("pull", self._pull)
@@ -122,8 +123,7 @@ class Feeds:
     async def close(self) -> None:
         for name in list(self._offered):
             await self._end(name)
-        if self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.over()
 
     async def _pull(self, body: bytes) -> bytes:
         pull = msgspec.msgpack.decode(body, type=_Pull)
@@ -153,9 +153,7 @@ class Feeds:
         self._expiries[name] = asyncio.get_running_loop().call_later(ABANDONED_S, self._end_later, name)
 
     def _end_later(self, name: str) -> None:
-        task = asyncio.create_task(self._end(name))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.start(self._end(name))
 
 
 class Feed:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from gateway.background import Background
 from gateway.stores.base import Store, StoreUnavailable
 from policies import sealing
 from policies.errors import Fault, GatewayFault
@@ -46,7 +47,7 @@ MAX_PARTIAL: Final = 256
 """Letters whose pieces are yet to come: more, and the oldest has lost one."""
 
 Answerer = Callable[[bytes], Awaitable[bytes]]
-Hearer = Callable[[bytes], None]
+Hearer = Callable[[bytes], object]
 
 
 class ReplicaGone(GatewayFault):
@@ -95,7 +96,7 @@ class Mail:
         self._partial: dict[tuple[str, str], list[bytes]] = {}
         self._alive: dict[str, float] = {}
         self._cursor = ""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     # what parts of this process do
 
@@ -129,7 +130,7 @@ class Mail:
         if not self._store.shared:
             return
         for work in (self._beat, self._receive, self._listen):
-            self._spawn(self._always(work))
+            self._background.start(self._always(work))
 
     async def ask(self, replica: str, topic: str, body: bytes, wait_s: float) -> bytes:
         """The answer of another replica, which may take `wait_s`. Raises `ReplicaGone` where there is none any more,
@@ -156,7 +157,7 @@ class Mail:
             with suppress(StoreUnavailable):
                 await self.tell(replica, topic, body)
 
-        self._spawn(told())
+        self._background.start(told())
 
     async def tell_all(self, topic: str, body: bytes) -> None:
         """A word to all others. Raises `StoreUnavailable`."""
@@ -166,9 +167,7 @@ class Mail:
 
     async def close(self) -> None:
         """The others need not wait for this replica any more."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.close()
         if self._store.shared:
             with suppress(StoreUnavailable):  # they expire
                 await self._store.delete(_LEASE + self.replica)
@@ -274,7 +273,7 @@ class Mail:
             return
         match letter.kind:
             case "ask":
-                self._spawn(self._answer(letter, body))
+                self._background.start(self._answer(letter, body))
             case "tell":
                 hearer = self._hearers.get(letter.topic)
                 if hearer is not None:
@@ -320,11 +319,6 @@ class Mail:
             number = secrets.token_hex(4)
             log.exception("a question of another replica failed, id %s", number)
             raise GatewayFault(f"internal error {number}", http=500) from error
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _content(fault: Fault) -> Json:

@@ -227,7 +227,7 @@ class Channel:
     def _on_response(self, message: Json) -> None:
         """An error that could not name its request is that of the only one there is."""
         identity = message.get("id")
-        if identity is None and len(self._pending) == 1:
+        if identity is None and "error" in message and len(self._pending) == 1:
             mailbox = next(iter(self._pending.values()))
         else:
             found = self._pending.get(identity) if isinstance(identity, int | str) else None

@@ -9,9 +9,10 @@ import asyncio
 import itertools
 import logging
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.upstreams.sessions import Sessions
 from policies import apps, jsonrpc
@@ -61,7 +62,7 @@ class Conversation:
         self._dialect = Dialect("legacy", session.version)
         self._asks: dict[tuple[type, Any], str] = {}
         self._waited = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.token: int | None = None
         """The progress token of the call, which outlives the request where that made a task."""
         self.request_id: int | None = None
@@ -93,10 +94,7 @@ class Conversation:
 
     async def close(self) -> None:
         """Ends what still runs for this leg."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.close()
 
     def notification(self, method: str, params: Json) -> None:
         """Takes a notification: this call's own go to its caller, what concerns everybody who shares the session to
@@ -156,20 +154,20 @@ class Conversation:
 
     def _request(self, request_id: Any, method: str, params: Json) -> None:
         if method == "ping":
-            self._spawn(self._tell(jsonrpc.response(request_id, {})))
+            self._background.start(self._tell(jsonrpc.response(request_id, {})))
         elif method not in ASK_CAPABILITY:
             self._refuse(request_id, "Method not found")
         elif not self.may_be_asked(method, params):
             self._refuse(request_id, f"the client does not support {method}")
         elif isinstance(shown := self._shown(method, params), Rejection):
             if method == "elicitation/create":
-                self._spawn(self._tell(jsonrpc.response(request_id, mrtr.CANCEL)))
+                self._background.start(self._tell(jsonrpc.response(request_id, mrtr.CANCEL)))
             else:
                 self._refuse(request_id, shown.message)
         else:
             key = secrets.token_hex(4)
             self._asks[(type(request_id), request_id)] = key
-            self._spawn(self._relay(request_id, Ask(key, method, shown, self._dialect)))
+            self._background.start(self._relay(request_id, Ask(key, method, shown, self._dialect)))
 
     def _shown(self, method: str, params: Json) -> Json | Rejection:
         """The ask in the words of a client with a session that negotiated an older revision than this one has."""
@@ -180,7 +178,7 @@ class Conversation:
         return mrtr.ask_to_legacy(method, shown, client.version, self._call.capabilities)
 
     def _refuse(self, request_id: Any, why: str) -> None:
-        self._spawn(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))
+        self._background.start(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))
 
     async def _relay(self, request_id: Any, ask: Ask) -> None:
         waking = asyncio.create_task(self._keep_awake(ask.params))
@@ -238,11 +236,6 @@ class Conversation:
             await self.sessions.tell(self.session, body, self._call.forwarded)
         except Fault as fault:
             log.debug("an answer to an upstream's request was not taken: %s", fault.message)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def refusal(message: Json) -> bytes:

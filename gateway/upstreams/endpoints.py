@@ -29,6 +29,7 @@ class Endpoint:
         self.key = endpoint_key(url)
         self.label = endpoint_label(url)
         self.requests = 0
+        self.chosen = 0
         self.health = Health()
 
     def __enter__(self) -> None:
@@ -48,8 +49,10 @@ class Endpoints:
         self._settings = settings
         self._check = check
         self._all = tuple(Endpoint(url) for url in settings.addresses)
+        for endpoint in self._all:
+            endpoint.chosen = -secrets.randbits(16)  # gateways that start together need not walk in step
         self._by_key = {endpoint.key: endpoint for endpoint in self._all}
-        self._turns = itertools.count(secrets.randbits(16))
+        self._turns = itertools.count(1)
         self._watching: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -68,10 +71,13 @@ class Endpoints:
             return found if key not in tried else None
         if len(self._all) == 1:
             return self._all[0] if not tried else None
-        candidates = [Candidate(endpoint.requests, endpoint.health) for endpoint in self._all]
+        candidates = [Candidate(endpoint.requests, endpoint.health, endpoint.chosen) for endpoint in self._all]
         indexes = [index for index, endpoint in enumerate(self._all) if endpoint.key in tried]
-        chosen = balance.choose(candidates, self._settings.balance, next(self._turns), time.monotonic(), indexes)
-        return self._all[chosen] if chosen is not None else None
+        chosen = balance.choose(candidates, self._settings.balance, time.monotonic(), indexes)
+        if chosen is None:
+            return None
+        self._all[chosen].chosen = next(self._turns)
+        return self._all[chosen]
 
     def answered(self, endpoint: Endpoint, status: int) -> None:
         """It has sent the head of an answer."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from gateway.background import Background
 from gateway.upstreams.base import Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.http_sse_line import HttpSseLine
@@ -40,7 +41,7 @@ class HttpSse:
         self._ids = ids
         self._rooms = Rooms(self._end_room, lambda room: room.channel is not None and room.channel.is_used_by(room))
         self._opening = 0
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
         self._underway = Underway(wire.name)
 
     @staticmethod
@@ -66,9 +67,7 @@ class HttpSse:
         self, method: str, headers: Mapping[str, str], body: bytes | None = None, patience: Patience = USUAL
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where nothing was sent."""
-        if self._underway.retired and patience.long_lived and not patience.needed:
-            raise self._underway.retirement()
-        with self._underway:
+        with self._underway.unless_retired(patience):
             async with self._request(method, headers, body or b"", patience) as reception:
                 yield reception
 
@@ -96,8 +95,7 @@ class HttpSse:
     async def close(self) -> None:
         for room in self._rooms:
             self._end_room(room)
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.over()
 
     @asynccontextmanager
     async def _request(
@@ -137,6 +135,11 @@ class HttpSse:
             await line.opened()
             bounds = Bounds(self.settings.timeouts.first_byte_s, self.settings.timeouts.first_byte_s)
             async with self._sent(room, message, raw, headers, bounds) as reception:
+                if reception.status == 404:
+                    why = (
+                        "is not there at the endpoint that its stream names (HTTP 404): does a proxy change its paths?"
+                    )
+                    raise UpstreamFault(f"upstream {self.name} {why}", executed=False)
                 answer = await reception.response()
         finally:
             self._opening -= 1
@@ -213,9 +216,7 @@ class HttpSse:
         """In the background; `close` waits for it."""
         if not line.is_closing:
             line.is_closing = True
-            task = asyncio.create_task(line.close(), name=f"ending a stream of {self.name}")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending.start(line.close(), f"ending a stream of {self.name}")
 
 
 class EitherTransport:

@@ -22,6 +22,9 @@ MAX_POSTS = 32
 """Requests of one session that are being POSTed at a time: servers answer a POST at once, and one that holds it until
 its call is over would otherwise take a connection for each call."""
 
+MAX_ENDPOINT = 8192
+"""Characters of an endpoint, which goes out with each POST: servers and proxies commonly take 8 KiB for a head."""
+
 _DRAIN_S = 1.0
 """How long the end of an acceptance's body, mostly the word "Accepted", is waited for to keep its connection."""
 
@@ -49,7 +52,7 @@ class HttpSseLine:
         self._reading = asyncio.create_task(self._read(on_line, on_end), name=f"event stream of {self.name}")
 
     async def opened(self) -> None:
-        """Waits until the stream has named its endpoint. Raises the `UpstreamFault` that it was not opened for."""
+        """Waits until the stream has named its endpoint. Raises the `Fault` that it was not opened for."""
         await asyncio.shield(self._endpoint)
 
     async def post(self, raw: bytes, headers: Mapping[str, str]) -> int:
@@ -94,7 +97,7 @@ class HttpSseLine:
                 await asyncio.wait({task})
 
     async def _read(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        fault = UpstreamFault(f"upstream {self.name}: its event stream has ended")
+        fault: Fault = UpstreamFault(f"upstream {self.name}: its event stream has ended")
         try:
             head = {name: value for name, value in self.headers.items() if name != "Content-Type"} | EVENTS
             async with self._wire.request("GET", head, None, self._patience) as reception:
@@ -104,13 +107,14 @@ class HttpSseLine:
                     why = f"upstream {self.name} opens no event stream: it does not speak HTTP+SSE"
                     raise UpstreamFault(why, contradiction=True)
                 await self._events(reception, on_line)
-        except UpstreamFault as broken:
+        except Fault as broken:
             fault = broken
         finally:
             self.ended = True
-            self.why = "its event stream has ended, and with it the session"
+            self.why = self.why or "its event stream has ended, and with it the session"
             if not self._endpoint.done():
-                fault.executed = False  # nothing was POSTed
+                if isinstance(fault, UpstreamFault):
+                    fault.executed = False  # nothing was POSTed
                 self._endpoint.set_exception(fault)
             self._endpoint.exception()
             on_end()
@@ -122,6 +126,8 @@ class HttpSseLine:
             try:
                 events = decoder.feed(chunk)
             except sse.EventTooLarge as error:
+                limit = self._wire.limits.max_event_bytes
+                self.why = f"it sent an event of more than {limit} bytes, and its session has ended with that"
                 raise reception.too_large() from error
             for event in events:
                 if event.event == "endpoint" and not self._endpoint.done():
@@ -130,9 +136,13 @@ class HttpSseLine:
                     on_line(event.data)
 
     def _named(self, reference: bytes, endpoint: str) -> Wire:
-        found = self._wire.at(reference.decode(errors="replace").strip(), endpoint)
+        text = reference.decode(errors="replace").strip()
+        if len(text) > MAX_ENDPOINT:
+            raise UpstreamFault(f"upstream {self.name} names an endpoint of more than {MAX_ENDPOINT} characters")
+        found = self._wire.at(text, endpoint)
         if found is None:
-            why = "names an endpoint of another origin than its url; messages are not sent elsewhere: correct the url"
+            why = "names an endpoint of another origin than its url, or with a user or password; messages are not sent "
+            why += "elsewhere: correct the url"
             raise UpstreamFault(f"upstream {self.name} {why}")
         return found
 

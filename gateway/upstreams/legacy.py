@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from multidict import CIMultiDict
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.asking import Visits
@@ -20,7 +21,8 @@ from gateway.upstreams.base import Ids
 from gateway.upstreams.conversation import Conversation
 from gateway.upstreams.patience import Patience, within_own
 from gateway.upstreams.schemas import Schemas
-from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.sessions import Sessions
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import EVENTS
@@ -68,7 +70,7 @@ class LegacyConnector:
         self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
         self._streams.on_notice = self._notice
         self.sessions.start_pump = self._streams.start_pump
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     async def leg(self, call: Call, exchange: Exchange) -> None:
         if call.method == LISTEN:
@@ -102,8 +104,7 @@ class LegacyConnector:
             self._schemas.learn(call, result)
 
     async def close(self) -> None:
-        while self._background:
-            await asyncio.wait(self._background)
+        await self._background.over()
         await self._streams.close()
         await self.sessions.close()
 
@@ -220,11 +221,11 @@ class LegacyConnector:
             if talk.task is not None:
                 await self._finish(session, call, talk, talk.task)
         except asyncio.CancelledError:
-            self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
+            self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
             raise
         except UpstreamFault as fault:
             if fault.http == 504 or talk.task is not None:  # it may still run: nobody waits for it any more
-                self._spawn(self._cancel_upstream(request_id, session, call, talk.task))
+                self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
             fault.executed = fault.executed or talk.task is not None  # whatever became of what looked for its outcome
             raise
         finally:
@@ -371,11 +372,6 @@ class LegacyConnector:
             return await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
 
         return _result(await self._borrowed(call, list_tools))
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
 
 def _result(message: Json) -> Json | None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.feeds import Feed
@@ -102,7 +103,7 @@ class Listening:
         self._store = state.store
         self._mail = state.mail
         self._streams: dict[str, _Stream] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
 
     def __len__(self) -> int:
         """How many streams are heard."""
@@ -189,8 +190,7 @@ class Listening:
         for stream in list(self._streams.values()):
             stream.end(None)
             self._drop(stream)
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.over()
 
     # joining and leaving
 
@@ -214,7 +214,7 @@ class Listening:
 
     def _drop(self, stream: _Stream) -> None:
         del self._streams[stream.key]
-        self._spawn(self._let_go(stream))
+        self._ending.start(self._let_go(stream))
 
     async def _let_go(self, stream: _Stream) -> None:
         assert stream.task is not None
@@ -289,11 +289,6 @@ class Listening:
 
     def _note(self, stream: _Stream) -> str:
         return f"listen:{self._name}:{stream.key}"
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
 
 
 class _Seat:

@@ -9,26 +9,29 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.apps import Look
 from gateway.upstreams.base import Connector, Ids
+from gateway.upstreams.faults import unauthorized
 from gateway.upstreams.http_sse import EitherTransport, HttpSse
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.modern import ModernConnector
+from gateway.upstreams.once import Once
 from gateway.upstreams.patience import within
 from gateway.upstreams.probe import Credentials, discover, speaks_legacy
 from gateway.upstreams.stdio import StdioTransport
 from gateway.upstreams.transport import Transport
-from gateway.upstreams.wire import Wire, unauthorized
+from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Call
@@ -87,7 +90,7 @@ class Upstream:
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
         self._ids = ids
-        self._probing: dict[Credentials, asyncio.Task[Eras]] = {}
+        self._probing = Once()
         self._described: tuple[Description, float] | None = None
         self._describing: asyncio.Task[None] | None = None
         command = jsonrpc.dumps([self.settings.command, *self.settings.args]).decode()
@@ -192,9 +195,9 @@ class Upstream:
 
     async def close(self) -> None:
         self.apps.close()
-        for task in (*self._probing.values(), self._describing):
-            if task is not None:
-                task.cancel()
+        if self._describing is not None:
+            self._describing.cancel()
+        await self._probing.close()
         try:
             async with asyncio.timeout(FAREWELL_S):
                 await self.modern.listening.close()
@@ -211,23 +214,15 @@ class Upstream:
             return Eras(self.settings.era == "modern", self.settings.era == "legacy")
         known = await self._known()
         if known is None or (front == "legacy" and known.legacy is None):
-            known = await asyncio.shield(self._probed(known, front, lasting(credentials)))
+            known = await self._probed(known, front, lasting(credentials))
             if front == "legacy" and known.legacy is None:
                 return await self._eras(front, credentials)  # that probe had been started for a modern front
         return known
 
-    def _probed(self, known: Eras | None, front: Era, credentials: Credentials) -> asyncio.Task[Eras]:
+    async def _probed(self, known: Eras | None, front: Era, credentials: Credentials) -> Eras:
         """One probe for all who come meanwhile with the same credentials: another's may be refused."""
-        task = self._probing.get(credentials)
-        if task is None or task.done():  # one that is done is awaited without a pause, and its callback has yet to run
-            task = asyncio.create_task(self._probe(known, front, credentials), name=f"probe {self.name}")
-            self._probing[credentials] = task
-            task.add_done_callback(lambda done: self._has_probed(credentials, done))
-        return task
-
-    def _has_probed(self, credentials: Credentials, done: asyncio.Task[Eras]) -> None:
-        if self._probing.get(credentials) is done:
-            del self._probing[credentials]
+        name = f"probe {self.name}"
+        return await self._probing.outcome(credentials, lambda: self._probe(known, front, credentials), name)
 
     async def _known(self) -> Eras | None:
         if self._found is not None and time.monotonic() - self._found[1] < ERA_LOOK_S:
@@ -327,7 +322,7 @@ class _Shared:
             read_bufsize=1 << 18,
         )
         self.ids = Ids(replica)
-        self.background: set[asyncio.Task[None]] = set()
+        self.background = Background()
         self.retiring: set[Upstream] = set()
 
 
@@ -343,7 +338,7 @@ class Upstreams:
         }
         for upstream in before or ():
             if upstream.name not in kept:
-                self._spawn(self._retire(upstream))
+                self._shared.background.start(self._retire(upstream))
 
     def __getitem__(self, name: str) -> Upstream:
         return self._by_name[name]
@@ -377,12 +372,11 @@ class Upstreams:
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""
         for upstream in self:
-            self._spawn(self._warm(upstream))
+            self._shared.background.start(self._warm(upstream))
 
     async def close(self) -> None:
         every = (*self, *self._shared.retiring)
-        for task in tuple(self._shared.background):
-            task.cancel()
+        await self._shared.background.close()
         await asyncio.gather(*(upstream.close() for upstream in every))
         await self._shared.http.close()
 
@@ -396,8 +390,3 @@ class Upstreams:
     async def _warm(self, upstream: Upstream) -> None:
         if await upstream.describe(upstream.settings.timeouts.first_byte_s) is None:
             log.warning("upstream %s does not answer yet", upstream.name)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._shared.background.add(task)
-        task.add_done_callback(self._shared.background.discard)

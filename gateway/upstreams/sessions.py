@@ -9,15 +9,17 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
+from gateway.background import Background
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import UPSTREAM
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.base import OWN_INFO, Ids
+from gateway.upstreams.once import Once
 from gateway.upstreams.patience import Patience, within
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import BOTH
 from policies import jsonrpc
@@ -47,30 +49,7 @@ MAX_TOLD = 4096
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 """Visible ASCII (basic/transports, Session Management); longer ones do not fit into a client's token."""
 
-Listener = Callable[[str, Json], None]
 T = TypeVar("T")
-
-
-@dataclass(eq=False, slots=True)
-class Shared:
-    """A session that calls of one principal and set of capabilities borrow."""
-
-    session: UpstreamSession
-    description: Description
-    forwarded: tuple[tuple[str, str], ...]
-    listeners: set[Listener] = field(default_factory=set)
-    subscribed: dict[str, int] = field(default_factory=dict)
-    level: str | None = None
-    users: int = 0
-    leased_as: str = ""
-    can_hear: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    pump: asyncio.Task[None] | None = None
-    expiry: asyncio.TimerHandle | None = None
-
-    def publish(self, method: str, params: Json) -> None:
-        for listener in tuple(self.listeners):
-            listener(method, params)
 
 
 class Sessions:
@@ -87,8 +66,8 @@ class Sessions:
         self._shared: dict[str, Shared] = {}
         self._leased: set[str] = set()
         self._retired = False
-        self._opening: dict[str, asyncio.Task[Any]] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._opening = Once()
+        self._background = Background()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
 
     def __len__(self) -> int:
@@ -190,7 +169,7 @@ class Sessions:
     ) -> UpstreamSession:
         """The owner's session in place of one that the upstream has lost, or of none: one for all replicas, whichever
         of them find that out at once. Raises `StoreUnavailable` where they cannot agree on it."""
-        return await self._once(owner.id, lambda: self._open_owned(owner, lost, forwarded, capabilities))
+        return await self._opening.outcome(owner.id, lambda: self._open_owned(owner, lost, forwarded, capabilities))
 
     async def _open_owned(
         self,
@@ -267,8 +246,8 @@ class Sessions:
         while used.
 
         `exclusive`: one that no other call uses meanwhile, since an ask on its GET stream does not say which call it
-        belongs to; it may be at another endpoint. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them
-        in use."""
+        belongs to; it may be at another endpoint. Its GET stream is open, unless it is only wanted for what the server
+        said of itself. Raises `GatewayFault` where the principal has `MAX_EXCLUSIVE` of them in use."""
         key = _digest(call)
         if not exclusive:
             return await self._borrow(f"{key}@{endpoint}", call, endpoint, leased=False)
@@ -283,13 +262,36 @@ class Sessions:
         return found
 
     async def _borrow(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
-        found = self._shared.get(key)
-        if found is None or key in self._opening:  # the second: its stream is yet to open
-            found = await self._once(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
-        found.users += 1
-        if found.expiry is not None:
-            found.expiry.cancel()
-        return found
+        """A session that has stood idle may be lost without anybody's knowing: its stream tells, and another is
+        opened. Raises `UpstreamFault` where that is lost at once too."""
+        for _ in range(2):
+            found = self._shared.get(key)
+            if found is None or key in self._opening:
+                found = await self._opening.outcome(key, lambda: self._open_shared(key, call, endpoint, leased=leased))
+            found.users += 1
+            if found.expiry is not None:
+                found.expiry.cancel()
+            kept = False
+            try:
+                if call.method != "initialize":
+                    await self._heard(found)
+                kept = not found.gone.is_set() or self._retired
+            finally:
+                if not kept:
+                    self._leave(found)
+            if kept:
+                return found
+        raise self.refused()
+
+    async def _heard(self, shared: Shared) -> None:
+        """Opens the stream of a session whose first call this is, or waits while another one does."""
+        key = f"stream {id(shared)}"
+        if shared.pump is None or key in self._opening:
+            await self._opening.outcome(key, lambda: self._hear(shared))
+
+    async def _hear(self, shared: Shared) -> None:
+        shared.pump = self.start_pump(shared)
+        await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
 
     def _free_slot(self, key: str, bound: int) -> str:
         """The place of an exclusive session that is free, or that is yet to be opened."""
@@ -300,10 +302,13 @@ class Sessions:
 
     def release(self, shared: Shared) -> None:
         """The call is over; an unused session is deleted after `IDLE_S`."""
-        shared.users -= 1
         self._leased.discard(shared.leased_as)
         if shared.leased_as and self._retired and shared.pump is not None:
             shared.pump.cancel()
+        self._leave(shared)
+
+    def _leave(self, shared: Shared) -> None:
+        shared.users -= 1
         if shared.users == 0 and not shared.gone.is_set():
             self._expire_later(shared)
 
@@ -318,7 +323,7 @@ class Sessions:
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
         if not shared.forwarded:
-            self._spawn(self._held.remove(self._wire.name, shared.session))
+            self._background.start(self._held.remove(self._wire.name, shared.session))
 
     def retire(self) -> None:
         """Listeners are told to listen anew, and the streams they heard end; calls under way go on, and are asked on
@@ -331,14 +336,10 @@ class Sessions:
 
     async def close(self) -> None:
         """Deletes the shared sessions; those of legacy clients stay theirs."""
-        opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await self._opening.close()
         for shared in list(self._shared.values()):
             self._retire(shared)
-        while self._background:
-            await asyncio.wait(self._background)
+        await self._background.over()
 
     async def _open_shared(self, key: str, call: Call, endpoint: str, *, leased: bool) -> Shared:
         self._make_room()
@@ -348,9 +349,7 @@ class Sessions:
             await self._held.add(self._wire.name, session)
         shared = Shared(session, description, lasting(call.forwarded), leased_as=key if leased else "")
         self._shared[key] = shared
-        shared.pump = self.start_pump(shared)
         self._expire_later(shared)  # whoever wanted it may have left
-        await asyncio.wait({shared.can_hear}, timeout=self._wire.settings.timeouts.probe_s)
         return shared
 
     def _make_room(self) -> None:
@@ -365,26 +364,11 @@ class Sessions:
     def _expire_later(self, shared: Shared) -> None:
         shared.expiry = asyncio.get_running_loop().call_later(IDLE_S, self._retire, shared)
 
-    async def _once(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The outcome of `work`, which runs once for all who want it meanwhile, and to its end whoever leaves: what an
-        upstream has opened must not be forgotten half-way, and one that hangs keeps nobody in a queue."""
-        task = self._opening.get(key)
-        if task is None:
-            task = self._opening[key] = asyncio.create_task(work())
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
-        outcome: T = await asyncio.shield(task)
-        return outcome
-
     def _retire(self, shared: Shared) -> None:
         if shared.users and not shared.gone.is_set():
             log.debug("a shared session of upstream %s ends while it is used", self._wire.name)
         self.lost(shared)
-        self._spawn(self.delete(shared.session, shared.forwarded))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.start(self.delete(shared.session, shared.forwarded))
 
 
 def _packed(session: UpstreamSession) -> bytes:

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
 
+from gateway.background import Background
 from gateway.upstreams.base import OWN_INFO, Ids
 from gateway.upstreams.channel import Channel, Mailbox
 from gateway.upstreams.child import Child, Command
@@ -64,7 +65,7 @@ class StdioTransport:
         self._main: Channel | None = None
         self._starting = asyncio.Lock()
         self._rooms = Rooms(self._end_room, self._is_used)
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
         self._closed = False
         self._underway = Underway(name)
 
@@ -77,9 +78,7 @@ class StdioTransport:
         patience: Patience = USUAL,
     ) -> AsyncIterator[StdioReception]:
         """Raises `UpstreamFault`, with `executed` False where no child has seen the message."""
-        if self._underway.retired and patience.long_lived and not patience.needed:
-            raise self._underway.retirement()
-        with self._underway:
+        with self._underway.unless_retired(patience):
             async with self._request(method, headers, body, patience) as reception:
                 yield reception
 
@@ -127,8 +126,7 @@ class StdioTransport:
             self._end_room(room)
         if self._main is not None:
             self._end(self._main)
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.over()
 
     # one message
 
@@ -349,9 +347,7 @@ class StdioTransport:
         if channel.child.is_closing:
             return
         channel.child.is_closing = True
-        task = asyncio.create_task(channel.child.close(), name=f"ending a child of {self.name}")
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.start(channel.child.close(), f"ending a child of {self.name}")
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -5,13 +5,15 @@ Specification: 2025-11-25 basic/transports (Listening for Messages from the Serv
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
+from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.upstreams.conversation import Conversation, refusal
 from gateway.upstreams.patience import Patience
-from gateway.upstreams.sessions import Sessions, Shared
+from gateway.upstreams.sessions import Sessions
+from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import EVENTS
 from policies.errors import Fault, SessionGone, UpstreamFault, UpstreamRetired
@@ -75,7 +77,7 @@ class Streams:
         self._wire = wire
         self._running = running
         self._hear_for_all = hear
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.on_notice: Callable[[Call, str], None] = lambda *_: None
         """Told the method of each notification to the owner of a session."""
 
@@ -84,8 +86,7 @@ class Streams:
         return asyncio.create_task(self._pump(shared), name=f"GET stream of {self._wire.name}")
 
     async def close(self) -> None:
-        while self._background:
-            await asyncio.wait(self._background)
+        await self._background.over()
 
     async def listen_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
         """The session's GET stream for its one owner, asks included; resumed when the upstream closes it."""
@@ -181,7 +182,7 @@ class Streams:
             await shared.gone.wait()
         finally:
             shared.listeners.discard(heard)
-            self._spawn(self._unsubscribe(shared, uris, call))
+            self._background.start(self._unsubscribe(shared, uris, call))
         exchange.emit(Answer({}, self.dialect))  # a graceful end: the client listens anew
 
     async def _subscribe(self, shared: Shared, uris: list[str], call: Call, taken: list[str]) -> None:
@@ -224,7 +225,7 @@ class Streams:
                     talk.on(message)
             elif "id" in message:
                 if not self._asked_of_one(shared, message):
-                    self._spawn(self._answer(shared, message))
+                    self._background.start(self._answer(shared, message))
             else:
                 params = message.get("params")
                 self._hear_for_all(shared, message["method"], params if isinstance(params, dict) else {})
@@ -235,8 +236,9 @@ class Streams:
             self.sessions.lost(shared)
         except UpstreamFault as fault:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
-            if shared.can_hear.done() and not isinstance(fault, UpstreamRetired):
-                self.sessions.lost(shared)  # deaf from now on: who listens, or asks there, needs another
+            deaf = shared.can_hear.done() or not fault.executed  # a server that refuses a stream has said all it will
+            if deaf and not isinstance(fault, UpstreamRetired):
+                self.sessions.lost(shared)  # who listens, or asks there, needs another
         finally:
             opened(False)
 
@@ -268,10 +270,3 @@ class Streams:
             await self.sessions.tell(shared.session, refusal(message), shared.forwarded)
         except Fault as fault:
             log.debug("an answer was not taken by upstream %s: %s", self._wire.name, fault.message)
-
-    # schemas
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)

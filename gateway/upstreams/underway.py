@@ -1,8 +1,11 @@
 """What is under way with one upstream, and the end of it when the upstream is retired."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
+from gateway.upstreams.patience import Patience
 from policies.errors import UpstreamRetired
 
 
@@ -26,6 +29,15 @@ class Underway:
         self._active -= 1
         if self._active == 0:
             self._idle.set()
+
+    @contextmanager
+    def unless_retired(self, patience: Patience) -> Iterator[None]:
+        """The same, for a transport that ends its streams itself. Raises `UpstreamRetired` for one that would begin
+        now and that nothing needs."""
+        if self.retired and patience.long_lived and not patience.needed:
+            raise self.retirement()
+        with self:
+            yield
 
     async def over(self) -> None:
         """Waits until nothing is under way. May be cancelled."""

@@ -21,6 +21,7 @@ from multidict import CIMultiDict
 from gateway import tls_files
 from gateway.metrics import Metrics
 from gateway.upstreams.endpoints import Endpoint, Endpoints
+from gateway.upstreams.faults import FOREIGN, fault_of, reason, unauthorized
 from gateway.upstreams.patience import USUAL, Patience, Silence, unless_silent
 from gateway.upstreams.reading import Blocks, Pieces, Waiting
 from gateway.upstreams.underway import Underway
@@ -34,9 +35,6 @@ from policies.settings_edge import UpstreamTls
 _BASE = {"Accept-Encoding": "identity", "User-Agent": "mcp-front-door"}
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 EVENTS = {"Accept": "text/event-stream"}
-FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
-"""What the HTTP client raises (TLS errors are OSErrors)."""
-
 _PORTS = {"http": 80, "https": 443}
 _CHECK = aiohttp.ClientTimeout(total=None)
 """Of a health check, whose time is bounded as a whole."""
@@ -114,7 +112,7 @@ class Wire:
             if self._underway.retired and patience.long_lived:
                 raise self._underway.retirement() from error
             fault = self.fault(error)
-            fault.unanswered = not answered and _reason(error) == "broken"
+            fault.unanswered = not answered and reason(error) == "broken"
             raise fault from error
 
     @asynccontextmanager
@@ -133,14 +131,14 @@ class Wire:
                 except FOREIGN as error:
                     self.endpoints.failed(endpoint)
                     tried.append(endpoint.key)
-                    unsent = not _fault(error, self.name).executed
-                    may_go_on = unsent or (repeatable and _reason(error) == "broken")
+                    unsent = not fault_of(error, self.name).executed
+                    may_go_on = unsent or (repeatable and reason(error) == "broken")
                     repeatable = repeatable and unsent
                     endpoint = self.endpoints.choose(patience.endpoint, tried) if may_go_on else None
                     if endpoint is None:
                         raise
                     self._metrics.upstream_retries.add(self.name)
-                    self._metrics.upstream_errors.add(self.name, _reason(error))
+                    self._metrics.upstream_errors.add(self.name, reason(error))
                     continue
                 self.endpoints.answered(endpoint, response.status)
                 try:
@@ -166,8 +164,8 @@ class Wire:
 
     def fault(self, error: Exception) -> UpstreamFault:
         """What the HTTP client raised, counted, and as whose fault it is."""
-        self._metrics.upstream_errors.add(self.name, _reason(error))
-        return _fault(error, self.name)
+        self._metrics.upstream_errors.add(self.name, reason(error))
+        return fault_of(error, self.name)
 
     async def retire(self) -> None:
         """Ends the long-lived streams, and waits until nothing else is under way either."""
@@ -353,21 +351,13 @@ class Reception:
         return fault
 
 
-def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: str | None) -> UpstreamFault:
-    """A refused credential is the caller's to mend only where it was the caller's: then status and challenge pass."""
-    if "authorization" not in (header.lower() for header in settings.forward_headers):
-        return UpstreamFault(f"upstream {name} refuses the gateway's credentials (HTTP {status})", http=502)
-    fault = UpstreamFault(f"upstream {name} refuses these credentials (HTTP {status})", http=status)
-    if challenge is not None:
-        fault.headers = (("WWW-Authenticate", challenge),)
-    return fault
-
-
 def same_origin(url: str, location: str) -> str | None:
-    """Where a reference found at `url` leads, None for elsewhere and for nowhere."""
+    """Where a reference found at `url` leads, None for elsewhere and for nowhere. One with a user or password is none:
+    they would be sent as credentials that nobody configured."""
     try:
         target = urljoin(url, location)
-        return target if location and _origin(target) == _origin(url) else None
+        is_same = location and _origin(target) == _origin(url) and "@" not in urlsplit(target).netloc
+        return target if is_same else None
     except ValueError:  # no URL
         return None
 
@@ -375,33 +365,3 @@ def same_origin(url: str, location: str) -> str | None:
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
-
-
-def _reason(error: Exception) -> str:
-    """The same in one word, for metrics."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
-            return "tls"
-        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            return "connect"
-        case TimeoutError():
-            return "timeout"
-        case _:
-            return "broken"
-
-
-def _fault(error: Exception, name: str) -> UpstreamFault:
-    """What went wrong, without addresses or content; whether the request can have been executed."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
-            return UpstreamFault(f"upstream {name}: its TLS certificate is not trusted", http=502, executed=False)
-        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            return UpstreamFault(f"upstream {name} cannot be reached", http=503, executed=False)
-        case TimeoutError():
-            return UpstreamFault(f"upstream {name} did not answer in time", http=504)
-        case aiohttp.ClientPayloadError():
-            return UpstreamFault(f"upstream {name} broke off its answer")
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | OSError():
-            return UpstreamFault(f"upstream {name} closed the connection without an answer")
-        case _:
-            return UpstreamFault(f"upstream {name} does not speak HTTP as it should")

@@ -58,6 +58,7 @@ async def updates(stream: Open, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.field("S2")
 async def test_what_is_subscribed_to_is_heard_and_what_no_longer_is_not() -> None:
     async with house() as (upstream, front):
         session = await front.initialize()

@@ -101,8 +101,19 @@ client.setRequestHandler("elicitation/create", ({ params }) => ({
   action: "accept",
   content: "confirmed" in params.requestedSchema.properties ? { confirmed: true } : {},
 }));
-const transport = new StreamableHTTPClientTransport(new URL(url));
+// The suite's server gives an answer that it owes to the next GET stream, whichever that is: the client's own has to be
+// there before its first call.
+let opened;
+const listening = new Promise((resolve) => (opened = resolve));
+const transport = new StreamableHTTPClientTransport(new URL(url), {
+  fetch: async (input, init) => {
+    const response = await fetch(input, init);
+    if ((init?.method ?? "GET") === "GET") opened();
+    return response;
+  },
+});
 await client.connect(transport);
+if (transport.sessionId !== undefined) await listening;
 const negotiated = client.getNegotiatedProtocolVersion();
 assert.ok(ERAS[era].versions.includes(negotiated), `${negotiated} is not ${era}`);
 await run(client);

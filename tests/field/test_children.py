@@ -1,4 +1,4 @@
-"""Field reports AA3, AA5, G4, H1, H5: servers that are child processes, when they die, cannot start, and are shared."""
+"""Field reports AA3, AA5, G4, H1, H4, H5: child processes that die, cannot start, and are shared."""
 
 import asyncio
 import json
@@ -260,7 +260,7 @@ async def test_what_one_session_subscribes_to_is_not_told_to_another() -> None:
         assert len(puppets.messages("initialize")) == 1
 
 
-# H1, H5
+# H1, H4, H5
 
 
 @pytest.mark.field("H1", "H5")
@@ -286,6 +286,48 @@ async def test_a_cancel_reaches_the_child_once_and_leaves_everybody_else_alone(f
         assert "again" in (await ask("tools/call", {"name": "again"})).said
         assert len(puppets.children) == 1
         assert len(puppets.messages("notifications/cancelled")) == 1
+
+
+@pytest.mark.field("H4")
+@every_pair
+async def test_a_call_that_takes_too_long_is_cancelled_and_its_late_answer_dropped_in_silence(
+    front_era: str, era: str
+) -> None:
+    async with Puppets(era) as puppets:
+        async with running({"p": puppets.entry(tools={"slow": {"first_byte_s": 0.5}})}) as gateway:
+            front = gateway.front("/p")
+            session = await opened(front, front_era)
+            ask = client(front, session)
+            assert "result" in (await ask("tools/call", {"name": "t"})).final
+            puppets.on["tools/call"] = never
+            answer = await ask("tools/call", {"name": "slow"}, ident="late")
+            assert (answer.final["id"], answer.code) == ("late", -32603)
+            assert answer.status == (200 if front_era == "legacy" else 504)
+            told = await puppets.call("notifications/cancelled")
+            called = puppets.messages("tools/call")[-1]
+            assert told["params"]["requestId"] == called["id"]
+            said = gateway.stderr()
+            child = await puppets.child(1)
+            for _ in range(3):
+                child.answer(called, text("too late"))
+            del puppets.on["tools/call"]
+            assert "again" in (await ask("tools/call", {"name": "again"})).said
+            assert gateway.stderr() == said, "not a line about it"
+            assert len(puppets.messages("notifications/cancelled")) == 1
+
+
+@pytest.mark.field("H4")
+@either_front
+async def test_an_initialize_that_a_child_leaves_unanswered_is_never_cancelled(front_era: str) -> None:
+    async with Puppets() as puppets:
+        puppets.on["initialize"] = never
+        entry = puppets.entry(era="legacy", timeouts={"first_byte_s": 0.5})
+        async with running({"p": entry}) as gateway:
+            front = gateway.front("/p")
+            answer = await front.modern("tools/list") if front_era == "modern" else await front.post(initialize())
+            assert (answer.status, answer.code) == (504, -32603), repr(answer)
+            assert puppets.messages("initialize")
+            assert puppets.messages("notifications/cancelled") == []
 
 
 @asynccontextmanager

@@ -1,18 +1,20 @@
-"""Field reports H1, H3, H4: a cancel, in the form of the client's era, reaches the upstream in the form of its own."""
+"""Field reports H1, H3, H4, Z1: a cancel, as the client's era has it, reaches the upstream as its own does."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.door import Door
-from tests.field.pairs import ask, either_front, either_upstream
+from tests.field.pairs import ask, either_front, either_upstream, every_pair
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import CLIENT_INFO, modern_headers, modern_request, request, reset
+from tests.scrape import gauges, settled, value
 from tests.scripted import Call
 
 
@@ -69,8 +71,15 @@ async def test_a_legacy_cancel_ends_the_call_wherever_it_runs(door: Door, upstre
         await cancelled_upstream(door, upstream_era, tool)
         assert await opened.rest() == [], "the stream ends without an answer"
     assert "result" in (await session.request("tools/list")).final
-    if upstream_era == "legacy":
-        assert len(door.legacy.calls("notifications/cancelled")) == 1
+    told_once_and_left_alone(door.upstream(upstream_era))
+
+
+def told_once_and_left_alone(upstream: LegacyUpstream | ModernUpstream) -> None:
+    """One cancel at most, and none of the later requests on the connection of a call that was cut short."""
+    assert len(upstream.calls("notifications/cancelled")) == isinstance(upstream, LegacyUpstream)
+    [called] = upstream.calls("tools/call")
+    later = upstream.requests[upstream.requests.index(called) + 1 :]
+    assert called.connection not in {seen.connection for seen in later}
 
 
 @pytest.mark.field("H1")
@@ -106,6 +115,7 @@ async def test_a_modern_client_that_closes_its_stream_cancels(door: Door, upstre
             opened.reset()
         await cancelled_upstream(door, upstream_era, tool)
     assert "result" in (await front.modern("tools/list")).final
+    told_once_and_left_alone(door.upstream(upstream_era))
 
 
 @pytest.mark.field("H1", "H3")
@@ -126,6 +136,7 @@ async def test_a_modern_client_that_hangs_up_before_any_answer_cancels(door: Doo
             reset(writer)
         await cancelled_upstream(door, upstream_era, tool)
     assert "result" in (await front.modern("tools/list")).final
+    told_once_and_left_alone(upstream)
 
 
 @pytest.mark.field("H1")
@@ -184,6 +195,57 @@ async def test_many_clients_that_hang_up_leave_nothing_running(door: Door, upstr
         await all_gone.wait()
 
 
+MANY = 20
+SERVED, ASKED = "mcp_server_operation_duration_seconds_count", "mcp_client_operation_duration_seconds_count"
+
+
+@pytest.mark.field("H3", "Z1")
+@every_pair
+@pytest.mark.parametrize("accept", ["text/event-stream, application/json", "application/json"])
+async def test_what_a_client_calls_off_is_counted_as_that_and_nothing_of_it_stays(
+    front_era: str, upstream_era: str, accept: str
+) -> None:
+    upstream = LegacyUpstream() if upstream_era == "legacy" else ModernUpstream()
+    upstream.on["tools/call"] = Slow(speaks=True)
+    more: dict[str, Any] = {"admin": "127.0.0.1:0", "streams": {"resume_ttl_s": 0}}
+    async with upstream, running({"up": upstream}, **more) as gateway:
+        front, reads = gateway.front("/up"), {"Accept": accept}
+        session = await front.initialize()
+        assert "result" in (await front.modern("tools/list")).final
+        assert "result" in (await session.request("tools/list")).final
+        await settled(gateway, "mcp_front_door_requests_in_flight", 0)
+        [before] = await gauges(gateway, "mcp_front_door_tasks")
+
+        async def call_off(number: int) -> None:
+            params = {"name": "t", "_meta": {"progressToken": number}}
+            if front_era == "legacy":
+                calling = asyncio.create_task(session.request("tools/call", params, ident=number, headers=reads))
+                await upstream.when(lambda: arrived(number))
+                assert (await session.notify("notifications/cancelled", {"requestId": number})).status == 202
+                assert (await calling).finals == []
+                return
+            message = modern_request("tools/call", {"name": "t", "arguments": {"n": number}}, ident=number)
+            headers = {**front.posting(modern_headers(message)), **reads}
+            async with front.sent("POST", headers, json.dumps(message).encode()):
+                await upstream.when(lambda: arrived(number))
+
+        def arrived(number: int) -> bool:
+            return len(upstream.calls("tools/call")) > number
+
+        for number in range(MANY):
+            await call_off(number)
+        labels = {"error_type": "cancelled", "mcp_method_name": "tools/call"}
+        await settled(gateway, SERVED, MANY, era=front_era, route="/up", **labels)
+        samples = await settled(gateway, ASKED, MANY, upstream="up", **labels)
+        assert value(samples, SERVED, mcp_method_name="tools/call") == MANY
+        assert value(samples, "mcp_front_door_upstream_errors_total") == 0, "it was not the upstream that hung up"
+        await settled(gateway, "mcp_front_door_requests_in_flight", 0)
+        await settled(gateway, "mcp_front_door_exchanges_kept", 0)
+        async with asyncio.timeout(DEADLINE_S):
+            while (await gauges(gateway, "mcp_front_door_tasks"))[0] > before:
+                pass
+
+
 IMPATIENT = {"timeouts": {"first_byte_s": 0.5, "total_s": 1.0, "probe_s": 0.5}}
 Impatient = tuple[GatewayProcess, dict[str, LegacyUpstream | ModernUpstream]]
 
@@ -216,7 +278,7 @@ async def test_a_call_that_takes_too_long_is_cancelled(
     upstream.reset()
     upstream.on["tools/call"] = tool
     answer = await ask(front, front_era, "tools/call", {"name": "t"}, ident="late")
-    assert answer.final["id"] == "late"
+    assert (answer.final["id"], answer.code) == ("late", -32603)
     assert answer.error["message"]
     assert answer.status == (200 if front_era == "legacy" or answer.events else 504)
     if isinstance(upstream, LegacyUpstream):
@@ -240,7 +302,7 @@ async def test_an_initialize_that_takes_too_long_is_never_cancelled(impatient: I
     else:
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT_INFO}
         answer = await front.post(request("initialize", params, ident="late"))
-    assert (answer.status, answer.final["id"]) == (504, "late")
+    assert (answer.status, answer.final["id"], answer.code) == (504, "late", -32603)
     assert answer.error["message"]
     assert "Mcp-Session-Id" not in answer.headers
     assert upstreams["mute"].calls("notifications/cancelled") == []

@@ -15,8 +15,10 @@ import pytest_asyncio
 
 from gateway.upstreams.streams import MAX_RETRY_MS, MIN_RETRY_MS, Place
 from tests.gateway_process import GatewayProcess, running
+from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
 from tests.raw_front import Answer
+from tests.scrape import settled
 from tests.scripted import Call, Json, Upstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -255,6 +257,35 @@ async def test_callers_who_wait_for_one_session_fail_together(script: Script) ->
         assert [answer.status for answer in answers] == [504] * 4
         assert [answer.final["id"] for answer in answers] == [0, 1, 2, 3]
         assert len(upstream.calls("initialize")) == 1
+
+
+async def test_a_session_that_nobody_waits_for_any_more_may_fail_in_silence() -> None:
+    """That the log has no word of it is asserted where the gateway ends."""
+    async with (
+        LegacyUpstream() as upstream,
+        running({"up": (upstream, {"era": "legacy"})}, admin="127.0.0.1:0") as gateway,
+    ):
+        front = gateway.front("/up")
+        await front.modern("tools/list")
+        asked, go, failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def fails(call: Call) -> None:
+            asked.set()
+            await go.wait()
+            await call.reply(500)
+            failed.set()
+
+        upstream.on["initialize"] = _answering(fails)
+        declared = {"experimental": {"a": {}}}
+        leaving = asyncio.create_task(front.modern("tools/list", capabilities=declared))
+        await asyncio.wait_for(asked.wait(), DEADLINE_S)
+        leaving.cancel()
+        await asyncio.wait({leaving})
+        await settled(gateway, "mcp_front_door_requests_in_flight", 0)
+        go.set()
+        await asyncio.wait_for(failed.wait(), DEADLINE_S)
+        del upstream.on["initialize"]
+        assert "result" in (await front.modern("tools/list", capabilities=declared)).final
 
 
 async def test_a_session_whose_first_caller_leaves_is_there_for_the_next() -> None:

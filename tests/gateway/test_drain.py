@@ -28,7 +28,7 @@ async def last_words(stream: Open) -> list[dict[str, object]]:
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
-@pytest.mark.field("L10")
+@pytest.mark.field("L10", "S2")
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_listeners_get_the_result_then_the_cancel_each_with_its_own_id(era: str) -> None:
     async with (

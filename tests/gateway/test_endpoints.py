@@ -19,7 +19,7 @@ from tests.http_wire import DEADLINE_S
 from tests.peers import CAPABILITIES, LEGACY, LegacyUpstream, ModernUpstream, text
 from tests.policies.test_settings import KEY
 from tests.raw_front import CLIENT_INFO, Answer, Front, Session, request
-from tests.scrape import settled
+from tests.scrape import scrape, settled, value
 from tests.scripted import Call, Json, Upstream
 
 UP, RETRIES = "mcp_front_door_endpoint_up", "mcp_front_door_upstream_retries_total"
@@ -121,6 +121,26 @@ async def test_callers_without_sessions_use_every_endpoint_that_wants_sessions()
 
 
 # what is tried elsewhere, and what never is
+
+
+@PAIRS
+async def test_an_endpoint_that_is_not_there_is_noticed_by_nobody(front_era: str, upstream_era: str) -> None:
+    async with several(upstream_era, 3, **NEVER) as (gateway, upstreams):
+        assert (await call(gateway.front("/up"), front_era)).result["content"]
+        for upstream in upstreams:
+            upstream.reset()
+        await upstreams[1].stop()
+        for _ in range(7):
+            assert (await call(gateway.front("/up"), front_era)).result["content"]
+        assert sum(calls(upstreams)) == 7
+        assert value(await scrape(gateway), RETRIES, upstream="up") > 0
+        await upstreams[0].stop()
+        await upstreams[2].stop()
+        answer = await gateway.front("/up").modern("tools/call", TOOL)
+        assert (answer.status, answer.code) == (503, -32603)
+        for upstream in upstreams:
+            await upstream.start()
+        assert (await gateway.front("/up").modern("tools/call", TOOL)).result["content"]
 
 
 async def reset(call: Call) -> None:
@@ -248,6 +268,26 @@ async def test_an_endpoint_that_opens_no_sessions_is_left_out() -> None:
         assert tries <= 6
         for _ in range(4):
             assert (await call(front, "legacy")).result["content"]
+
+
+async def test_an_endpoint_that_is_gone_is_left_out_until_it_can_be_reached() -> None:
+    async with several("modern", **SOON) as (gateway, upstreams):
+        front, gone = gateway.front("/up"), upstreams[0]
+        label = gone.authority + gone.path
+        await gone.stop()
+        for _ in range(4):
+            assert (await front.modern("tools/call", TOOL)).status == 200
+        await settled(gateway, UP, 0, upstream="up", endpoint=label)
+        retries = value(await scrape(gateway), RETRIES)
+        for _ in range(20):
+            assert (await front.modern("tools/call", TOOL)).status == 200
+        assert value(await scrape(gateway), RETRIES) == retries, "nobody is sent there any more"
+        await gone.start()
+        await settled(gateway, UP, 1, upstream="up", endpoint=label)
+        gone.requests.clear()
+        for _ in range(4):
+            assert (await front.modern("tools/call", TOOL)).status == 200
+        assert gone.calls("tools/call")
 
 
 @ERAS

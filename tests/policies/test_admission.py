@@ -166,7 +166,11 @@ REFUSED: list[tuple[Case, int, tuple[tuple[str, str], ...]]] = [
         406,
         (),
     ),
-    (("a GET that takes no streams", "GET", "h", "/mcp", {**GET, "Accept": "application/json"}), 406, ()),
+    (
+        ("a GET that takes no streams", "GET", "h", "/mcp", {**GET, "Accept": "application/json"}),
+        405,
+        (("Allow", "POST, GET, DELETE"),),
+    ),
 ]
 
 

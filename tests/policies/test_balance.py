@@ -1,7 +1,8 @@
 """Which endpoint is asked, and when one is left out, as tables."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,19 @@ RULES = Ejection(failures=3, for_s=10)
 def candidates(*each: int | Health | tuple[int, Health]) -> list[Candidate]:
     """A number: so many requests at an endpoint that is well. A health: an idle one."""
     pairs = [(one, FINE) if isinstance(one, int) else (0, one) if isinstance(one, Health) else one for one in each]
-    return [Candidate(requests, health) for requests, health in pairs]
+    return [Candidate(requests, health, 0) for requests, health in pairs]
+
+
+def choices(
+    endpoints: Sequence[Candidate], balance: Balance, turns: int, tried: Sequence[int] = ()
+) -> Iterator[int | None]:
+    """What is chosen turn by turn, where nothing else changes."""
+    now = list(endpoints)
+    for turn in range(1, turns + 1):
+        chosen = choose(now, balance, NOW_S, tried)
+        if chosen is not None:
+            now[chosen] = replace(now[chosen], chosen=turn)
+        yield chosen
 
 
 @pytest.mark.parametrize(
@@ -47,13 +60,29 @@ def candidates(*each: int | Health | tuple[int, Health]) -> list[Candidate]:
 def test_an_endpoint_is_chosen(
     balance: Balance, endpoints: Sequence[Candidate], tried: Sequence[int], turns: int, chosen: list[int | None]
 ) -> None:
-    assert [choose(endpoints, balance, turn, NOW_S, tried) for turn in range(turns)] == chosen
+    assert list(choices(endpoints, balance, turns, tried)) == chosen
 
 
 @pytest.mark.parametrize("balance", ["round_robin", "least_requests"])
 def test_who_is_left_shares_alike_what_one_that_is_out_would_have_had(balance: Balance) -> None:
     endpoints = candidates(0, OUT, 0, 0)
-    assert Counter(choose(endpoints, balance, turn, NOW_S) for turn in range(300)) == {0: 100, 2: 100, 3: 100}
+    assert Counter(choices(endpoints, balance, 300)) == {0: 100, 2: 100, 3: 100}
+
+
+@pytest.mark.parametrize("balance", ["round_robin", "least_requests"])
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_nobody_is_passed_by_whose_neighbour_is_still_busy_with_the_request_before(
+    balance: Balance, count: int
+) -> None:
+    """The next request comes before the last one is over: who is free is another set at each turn."""
+    now, seen = candidates(*[0] * count), Counter[int]()
+    for turn in range(1, 4 * count + 1):
+        chosen = choose(now, balance, NOW_S)
+        assert chosen is not None
+        seen[chosen] += 1
+        now = [replace(one, requests=int(index == chosen)) for index, one in enumerate(now)]
+        now[chosen] = replace(now[chosen], chosen=turn)
+    assert seen == dict.fromkeys(range(count), 4)
 
 
 Step = tuple[float, str]

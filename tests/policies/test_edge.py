@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 
 from policies import coding, forwarded
 from policies.errors import Rejection
-from policies.forwarded import Caller, caller_of, networks
+from policies.forwarded import Caller, caller_of, networks, prefix_of
 from policies.routing import timeouts_for
 from policies.settings import Upstream
 
@@ -74,6 +74,33 @@ def test_only_trusted_proxies_say_how_a_request_came_in(
 ) -> None:
     found = caller_of(peer, "http", CIMultiDict({"Host": "a", **lines}), TRUSTED)
     assert found == caller if caller is not None else isinstance(found, Rejection)
+
+
+PREFIXES = {
+    "none": ({}, ""),
+    "one": ({"X-Forwarded-Prefix": "/tools"}, "/tools"),
+    "one with a final slash": ({"X-Forwarded-Prefix": "/tools/"}, "/tools"),
+    "the root": ({"X-Forwarded-Prefix": "/"}, ""),
+    "those of two proxies, the outer one first": ({"X-Forwarded-Prefix": "/a, /b/c"}, "/a/b/c"),
+    "beyond ASCII, encoded": ({"X-Forwarded-Prefix": "/%E6%97%A5"}, "/%E6%97%A5"),
+    "another host": ({"X-Forwarded-Prefix": "//evil.example"}, None),
+    "a URL": ({"X-Forwarded-Prefix": "https://evil.example"}, None),
+    "no slash": ({"X-Forwarded-Prefix": "tools"}, None),
+    "a query": ({"X-Forwarded-Prefix": "/tools?a=b"}, None),
+    "a backslash": ({"X-Forwarded-Prefix": "/\\evil.example"}, None),
+    "a line of its own": ({"X-Forwarded-Prefix": "/a\ndata: b"}, None),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_a_trusted_proxy_says_what_it_took_off_the_path(name: str) -> None:
+    lines, prefix = PREFIXES[name]
+    found, stranger = (caller_of(peer, "http", CIMultiDict(lines), TRUSTED) for peer in ("10.0.0.1", "192.0.2.1"))
+    assert isinstance(found, Caller)
+    assert isinstance(stranger, Caller)
+    said = prefix_of(found)
+    assert said == prefix if prefix is not None else isinstance(said, Rejection)
+    assert prefix_of(stranger) == ""
 
 
 def test_what_callers_share_is_without_one_requests_way_in() -> None:

@@ -150,7 +150,7 @@ async def standalone_stream(at: Rolling, told: asyncio.Queue[str]) -> None:
             if stream.status != 200:
                 await at.note(f"GET {stream.status}")
                 return
-            while (event := await stream.event()) is not None:
+            while (event := await stream.event(within_s=2 * DEADLINE_S)) is not None:
                 if event.id is not None:
                     headers = {"Last-Event-ID": event.id}
                 await told.put(event.json["method"] if event.data else "opened")
@@ -164,7 +164,7 @@ async def listen_stream(at: Rolling, told: asyncio.Queue[str]) -> None:
             if stream.status != 200:
                 await at.note(f"listen {stream.status}")
                 return
-            while (message := await stream.message()) is not None:
+            while (message := await stream.message(within_s=2 * DEADLINE_S)) is not None:
                 if message.get("method") in (ACKNOWLEDGED, CHANGED):
                     await told.put("opened" if message["method"] == ACKNOWLEDGED else CHANGED)
 

@@ -16,6 +16,8 @@ from tests.fleet import Fleet, at, fleet
 from tests.gateway_process import GatewayProcess
 from tests.peers import LISTEN, LegacyUpstream, ModernUpstream, text
 from tests.raw_front import Open, Session, notification, request
+from tests.scrape import settled as counted
+from tests.scrape import value
 from tests.scripted import Call, Json
 from tests.stdio.puppets import Puppet, Puppets
 from tests.valkey import started, until
@@ -195,6 +197,7 @@ async def test_a_session_that_is_opened_late_by_both_replicas_at_once_is_one() -
     async with LegacyUpstream() as first, LegacyUpstream() as late:
         behind = {"first": (first, {"era": "legacy"}), "late": (late, {"era": "legacy"})}
         async with fleet(behind, routes=routes) as two:
+            await late.seen("notifications/initialized", 2)  # each has learnt what it offers
             for _ in range(3):
                 late.reset()
                 late.live.clear()
@@ -265,6 +268,23 @@ async def test_a_commands_session_is_used_through_both_replicas(scope: str) -> N
                 await puppets.when(partial(getattr, child, "gone"))
             for each in puppets.children:
                 each.lines.clear()
+
+
+async def test_a_commands_call_that_is_called_off_is_counted_so_at_the_replica_that_its_client_came_to() -> None:
+    async def never(_child: Puppet, _message: Json) -> None:
+        """Answers nothing."""
+
+    async with Puppets() as puppets, fleet({"p": puppets.entry(scope="session")}, admin="127.0.0.1:0") as two:
+        puppets.on["tools/call"] = never
+        one = await two.replicas[0].front("/p").initialize()
+        other = at(one, two.replicas[1])
+        pending = asyncio.create_task(other.request("tools/call", {"name": "t"}, ident="mine"))
+        await puppets.call("tools/call")
+        assert (await one.notify("notifications/cancelled", {"requestId": "mine"})).status == 202
+        assert (await pending).finals == []
+        name, labels = "mcp_server_operation_duration_seconds_count", {"mcp_method_name": "tools/call"}
+        samples = await counted(two.replicas[1], name, 1, **labels)
+        assert value(samples, name, error_type="cancelled", **labels) == 1
 
 
 async def test_a_commands_session_after_the_death_of_the_replica_that_ran_it() -> None:

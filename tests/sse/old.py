@@ -1,10 +1,12 @@
 """A client of HTTP+SSE on raw sockets: one stream, and the address that it named."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.http_wire import DEADLINE_S
 from tests.raw_front import CLIENT_INFO, Answer, Front, Json, Open, Overrides, notification, request
 
 VERSION = "2024-11-05"
@@ -34,10 +36,11 @@ class Old:
 
     async def until(self, **members: Any) -> Json:
         """The next message on the stream that has these members."""
-        while (message := await self.stream.message()) is not None:
-            if all(message.get(key) == value for key, value in members.items()):
-                return message
-            self.passed.append(message)
+        async with asyncio.timeout(DEADLINE_S):
+            while (message := await self.stream.message()) is not None:
+                if all(message.get(key) == value for key, value in members.items()):
+                    return message
+                self.passed.append(message)
         raise AssertionError(f"the stream ended without {members}: {self.passed}")
 
     async def request(self, method: str, params: Json | None = None, *, ident: Any = 1) -> Json:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,8 @@ class SseUpstream(Upstream):
         self.endpoint = endpoint
         self.streams: dict[str, Call] = {}
         self.opened: list[Seen] = []
+        self.naming: Callable[[str], bytes] = lambda endpoint: f"event: endpoint\ndata: {endpoint}\n\n".encode()
+        """The bytes in which a stream names it."""
         self.after_accepting = True
         """Whether a POST is accepted before its answer is on the stream."""
 
@@ -97,7 +99,7 @@ class SseUpstream(Upstream):
     async def _stream(self, call: Call) -> None:
         number = str(next(self.numbers))
         await call.stream()
-        await call.write(f"event: endpoint\ndata: {self.endpoint.format(number)}\n\n".encode())
+        await call.write(self.naming(self.endpoint.format(number)))
         self.streams[number] = call
         async with self._arrived:
             self.opened.append(call.seen)

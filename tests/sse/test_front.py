@@ -3,19 +3,24 @@
 Specification: 2024-11-05 basic/transports (HTTP with SSE).
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.asks.talk import ELICIT
-from tests.fleet import Fleet, fleet
-from tests.gateway_process import running
+from tests.fleet import KEYS, Fleet, fleet
+from tests.gateway.test_reload import serving
+from tests.gateway_process import GatewayProcess, running, settings
+from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
-from tests.raw_front import Front, Json, request
+from tests.raw_front import Front, Json, notification, request
 from tests.scripted import Call
 from tests.sse.old import Old, opened
 
@@ -200,26 +205,172 @@ async def test_what_no_request_opened_comes_on_the_stream(door: Door) -> None:
 async def test_a_session_that_the_server_lost_ends_the_stream(door: Door) -> None:
     async with opened(door.front("legacy")) as old:
         await old.initialize()
+        mine = list(door.legacy.opened)[-1]
+        await door.legacy.when(lambda: mine in door.legacy.streams)  # else that one's 404 ends it before the request
         door.legacy.live.clear()
         assert "Session not found" in (await old.request("tools/list"))["error"]["message"]
         assert await old.stream.message() is None
 
 
-async def test_a_client_has_so_many_streams_and_no_more() -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def proxied() -> AsyncIterator[GatewayProcess]:
+    """Takes this machine for a proxy, and one stream of each caller."""
+    more = {"streams": {"max_http_sse": 1, "keep_alive_s": 1}, "trusted_proxies": ["127.0.0.1"]}
     async with (
         ModernUpstream() as modern,
-        running({"modern": modern}, routes=ROUTES[1:], streams={"max_http_sse": 1, "keep_alive_s": 1}) as gateway,
+        running({"modern": (modern, {"forward_headers": ["X-User"]})}, routes=ROUTES[1:], **more) as gateway,
     ):
-        front = gateway.front("/modern/sse")
-        async with opened(front) as old:
-            answer = await front.send("GET", {"Accept": "text/event-stream"})
-            assert answer.status == 429
-            assert "streams.max_http_sse" in answer.error["message"]
-            while b"\n:" not in old.stream.received:  # silent, it is kept open
-                assert await old.stream.read()
-        while (answer := await _probe(front)) == 429:
+        yield gateway
+
+
+async def test_a_client_has_so_many_streams_and_no_more(proxied: GatewayProcess) -> None:
+    front = proxied.front("/modern/sse")
+    async with opened(front) as old:
+        answer = await front.send("GET", {"Accept": "text/event-stream"})
+        assert answer.status == 429
+        assert "streams.max_http_sse" in answer.error["message"]
+        while b"\n:" not in old.stream.received:  # silent, it is kept open
+            assert await old.stream.read()
+    async with asyncio.timeout(DEADLINE_S):
+        while (status := await _probe(front)) == 429:
             continue
-        assert answer == 200
+    assert status == 200
+
+
+COUNTED: dict[str, tuple[str, list[dict[str, str]]]] = {
+    "by the headers that go upstream": ("client", [{"X-User": "ann"}, {"X-User": "bob"}]),
+    "by address where nothing else tells them apart": (
+        "address",
+        [{"X-Forwarded-For": "192.0.2.1"}, {"X-Forwarded-For": "2001:db8::7"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+async def test_the_streams_of_each_caller_are_counted(proxied: GatewayProcess, name: str) -> None:
+    what, callers = COUNTED[name]
+    front = proxied.front("/modern/sse")
+    async with AsyncExitStack() as stack:
+        for caller in callers:
+            await stack.enter_async_context(opened(front, caller))
+        for caller in callers:
+            answer = await front.send("GET", {"Accept": "text/event-stream", **caller})
+            assert answer.status == 429, repr(answer)
+            assert f"of this {what}" in answer.error["message"]
+
+
+async def test_a_prefix_of_the_path_that_a_proxy_took_off_is_told(door: Door, proxied: GatewayProcess) -> None:
+    front, caller = proxied.front("/modern/sse"), {"X-User": "eve"}
+    answer = await front.send("GET", {"Accept": "text/event-stream", "X-Forwarded-Prefix": "//evil.example", **caller})
+    assert answer.status == 400
+    assert "X-Forwarded-Prefix" in answer.error["message"]
+    async with opened(front, {"X-Forwarded-Prefix": "/tools", **caller}) as old:
+        assert old.endpoint.startswith("/tools/modern/sse?sessionId=")
+    async with opened(door.front("legacy"), {"X-Forwarded-Prefix": "/tools"}) as old:
+        assert old.endpoint.startswith("/legacy/sse?sessionId=")  # nobody has said that this peer is a proxy
+
+
+async def test_a_proxy_that_speaks_http_1_0_gets_the_stream(door: Door) -> None:
+    front = door.front("legacy")
+    front.version = "HTTP/1.0"
+    async with opened(front) as old:
+        assert "Transfer-Encoding" not in old.stream.headers
+        await old.initialize()
+        assert (await old.request("ping"))["result"] == {}
+
+
+async def test_of_several_sessions_that_are_opened_at_once_only_the_last_stays(door: Door) -> None:
+    async with opened(door.front("legacy")) as old:
+        await old.initialize()
+        before = door.legacy.live.copy()
+        hello = door.legacy.calls("initialize")[-1].params
+        for ident in ("one", "two", "three"):
+            await old.start("initialize", hello, ident=ident)
+        await old.until(id="three")
+        assert len(door.legacy.live) == len(before)
+        assert (await old.request("tools/list"))["result"]["tools"]
+
+
+async def test_more_messages_than_can_be_dealt_with_are_refused_but_for_a_cancel(door: Door) -> None:
+    done = asyncio.Event()
+
+    async def slow(call: Call) -> None:
+        await done.wait()
+        await call.reply(202)
+
+    door.legacy.on["notifications/x"] = slow
+    async with opened(door.front("legacy")) as old:
+        await old.initialize()
+        note = notification("notifications/x")
+        statuses: list[int] = []
+        while 429 not in statuses:
+            statuses += [answer.status for answer in await asyncio.gather(*(old.post(note) for _ in range(32)))]
+            assert len(statuses) < 1024
+        assert set(statuses) == {202, 429}
+        refusal = await old.post(request("ping"))
+        assert "wait for one" in refusal.error["message"]
+        await old.notify("notifications/cancelled", {"requestId": "none"})
+        done.set()
+
+
+AFTER_RELOAD: dict[str, tuple[bool, dict[str, Any]]] = {
+    "kept": (True, {"path": "/kept", "http_sse": "/kept/sse"}),
+    "gone": (False, {"path": "/gone"}),
+    "moved": (False, {"path": "/moved", "http_sse": "/moved/to"}),
+    "taken": (False, {"path": "/taken/by/another", "http_sse": "/taken/sse"}),
+    "kept-from-strangers": (False, {"path": "/kept-from-strangers", "anonymous": False}),
+}
+
+
+async def test_a_stream_ends_that_a_reloaded_configuration_would_not_open(tmp_path: Path) -> None:
+    before = [{"path": f"/{name}", "http_sse": f"/{name}/sse", "upstream": "legacy"} for name in AFTER_RELOAD]
+    after = [{"anonymous": True, **route, "upstream": "legacy"} for _, route in AFTER_RELOAD.values()]
+    ann = {"keys": ["sha256:" + "0" * 64], "routes": ["/kept-from-strangers"]}
+    async with LegacyUpstream() as legacy, AsyncExitStack() as stack:
+        live = await stack.enter_async_context(serving(tmp_path, settings({"legacy": legacy}, routes=before)))
+        streams = {
+            name: await stack.enter_async_context(opened(live.gateway.front(f"/{name}/sse"))) for name in AFTER_RELOAD
+        }
+        for old in streams.values():
+            await old.initialize()
+        live.write(settings({"legacy": legacy}, routes=after, clients={"ann": ann}))
+        for name, (stays, _) in AFTER_RELOAD.items():
+            if not stays:
+                assert await streams[name].stream.message() is None, name
+        assert (await streams["kept"].request("tools/list"))["result"]["tools"]
+        live.write(settings({"legacy": legacy}, routes=after, clients={"ann": ann}, keys=KEYS))
+        assert await streams["kept"].stream.message() is None  # its address was sealed with another key
+
+
+async def test_a_stream_outlives_a_reload_and_hears_of_its_server_again(tmp_path: Path) -> None:
+    async with LegacyUpstream(get_stream=True) as legacy:
+        before = settings({"legacy": legacy}, routes=ROUTES[:1])
+        async with serving(tmp_path, before) as live, opened(live.gateway.front("/legacy/sse")) as old:
+            await old.initialize()
+            mine = list(legacy.opened)[-1]
+            first = await legacy.when(lambda: legacy.streams.get(mine))
+            live.write(settings({"legacy": (legacy, {"timeouts": {"total_s": 77}})}, routes=ROUTES[:1]))
+            await legacy.when(lambda: legacy.streams.get(mine, first) is not first)
+            await legacy.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, mine)
+            assert await old.until(method="notifications/tools/list_changed")
+            assert (await old.request("tools/list"))["result"]["tools"]
+
+
+async def test_a_client_that_reads_nothing_keeps_no_gateway_from_ending() -> None:
+    async with LegacyUpstream(get_stream=True) as legacy, running({"legacy": legacy}, routes=ROUTES[:1]) as gateway:
+        async with opened(gateway.front("/legacy/sse")) as old:
+            await old.initialize()
+            mine = list(legacy.opened)[-1]
+            await legacy.when(lambda: mine in legacy.streams)
+            legacy.on["tools/call"] = text("x" * 2_000_000)
+            for ident in range(40):
+                await old.start("tools/call", {"name": "large"}, ident=ident)
+            await legacy.seen("tools/call", 40)
+            legacy.live.clear()
+            legacy.streams[mine].close()  # it is opened again, and the server says that the session is gone
+            await legacy.when(lambda: sum(seen.verb == "GET" and seen.session == mine for seen in legacy.requests) > 1)
+            old.stream.reset()
+    assert gateway.process.returncode == 0
 
 
 async def _probe(front: Front) -> int:

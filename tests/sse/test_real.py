@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
 from tests.field.rich_results import RESULTS
 from tests.gateway_process import running
+from tests.hop import hopping
 from tests.peers import LegacyUpstream, ModernUpstream
 from tests.raw_front import Front
 from tests.sse.peers import CLIENTS, SERVERS, served, understood
@@ -35,7 +37,7 @@ async def servers() -> AsyncIterator[Both]:
         direct = dict(zip(SERVERS, urls, strict=True))
         behind = {name.replace(".", "-"): {"url": url} for name, url in direct.items()}
         routes = [{"path": f"/{name}", "http_sse": f"/{name}/sse", "upstream": name} for name in behind]
-        gateway = await stack.enter_async_context(running(behind, routes=routes))
+        gateway = await stack.enter_async_context(running(behind, routes=routes, trusted_proxies=["127.0.0.1"]))
         routed = {name: f"{gateway.url}/{name.replace('.', '-')}/sse" for name in direct}
         yield Both(direct, routed, gateway.front())
 
@@ -49,6 +51,19 @@ async def test_a_client_of_any_age_understands_a_server_of_any_age_as_without_th
     assert routed == direct
     assert all(one["said"]["text"] == "größe 日本" for one in routed)
     assert all(one["asked"] == "würzel" for one in routed if client.startswith("ts"))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_client_of_any_age_posts_through_a_proxy_that_takes_a_prefix_off(servers: Both, client: str) -> None:
+    def without_prefix(head: bytes) -> bytes:
+        first, rest = head.split(b"\r\n", 1)
+        assert b" /some/tools/" in first, first
+        return b"\r\n".join([first.replace(b"/some/tools/", b"/"), b"X-Forwarded-Prefix: /some/tools", rest])
+
+    async with hopping([f"http://{servers.front.host}:{servers.front.port}"]) as proxy:
+        proxy.rewritten = without_prefix
+        through = [f"{proxy.url}/some/tools{urlsplit(url).path}" for url in servers.routed.values()]
+        assert await understood(client, through) == await understood(client, list(servers.direct.values()))
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -98,10 +113,20 @@ async def rich() -> AsyncIterator[Both]:
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_a_client_of_any_age_can_read_all_that_a_newer_server_says(rich: Both, client: str) -> None:
     for said in await understood(client, list(rich.routed.values()), rich=True):
-        kinds = [block["type"] for block in said["tools/call"]["content"]]
-        assert len(kinds) == 6
-        assert {"audio", "resource_link"} & set(kinds) == (
-            set() if client.endswith("0") else {"audio", "resource_link"}
-        )
+        blocks = said["tools/call"]["content"]
+        whole = [block["type"] for block in blocks]
+        assert len(whole) == 6
+        if client.endswith("0"):
+            assert whole == ["text", "image", "text", "text", "resource", "resource"]
+            assert blocks[2]["text"] == "[audio, audio/wav]"
+            assert "note://one" in blocks[3]["text"]
+        else:
+            assert whole == ["text", "image", "audio", "resource_link", "resource", "resource"]
+        [tool] = said["tools/list"]["tools"]
+        assert (tool["name"], tool["inputSchema"]["type"]) == ("rich", "object")
+        [resource] = said["resources/list"]["resources"]
+        assert (resource["uri"].rstrip("/"), said["resources/list"]["nextCursor"]) == ("note://one", "größe=+/")
+        [prompt] = said["prompts/list"]["prompts"]
+        assert (prompt["name"], prompt["arguments"][0]["name"]) == ("p", "a")
         assert said["resources/read"]["contents"][0]["uri"].startswith("note://one")
         assert said["prompts/get"]["messages"][0]["content"]["text"] == "hello"

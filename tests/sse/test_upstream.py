@@ -5,8 +5,9 @@ Specification: 2024-11-05 basic/transports (HTTP with SSE); 2025-03-26 basic/tra
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.asks.talk import ELICIT
 from tests.fleet import fleet
 from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
+from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream, text
 from tests.raw_front import Front, Json
 from tests.scripted import Call
@@ -73,6 +75,8 @@ ENDPOINTS = {
     "another port": ("http://127.0.0.1:1/messages?session={}", False),
     "another host": ("//evil.example/messages?session={}", False),
     "another scheme": ("https://127.0.0.1:PORT/messages?session={}", False),
+    "its own origin with a user": ("http://user:word@127.0.0.1:PORT/messages?session={}", False),
+    "more than goes into a head": ("/messages?session={}&x=" + 8192 * "x", False),
     "no URL": ("http://[", False),
     "nothing": ("", False),
 }
@@ -97,9 +101,81 @@ async def test_messages_are_sent_to_an_endpoint_of_the_streams_own_origin_alone(
             assert answer.result
         else:
             assert answer.status == 502
-            assert "another origin" in answer.error["message"]
+            assert "names an endpoint of" in answer.error["message"]
             assert [seen for seen in upstream.requests if seen.verb == "POST"] == []
             assert "evil" not in gateway.stderr() + str(answer)
+
+
+NAMINGS: dict[str, Callable[[str], str]] = {
+    "CRLF": lambda endpoint: f"event: endpoint\r\ndata: {endpoint}\r\n\r\n",
+    "CR": lambda endpoint: f"event: endpoint\rdata: {endpoint}\r\r:\r\r",
+    "a byte order mark": lambda endpoint: f"\ufeffevent: endpoint\ndata: {endpoint}\n\n",
+    "no blanks, the data first": lambda endpoint: f"data:{endpoint}\nevent:endpoint\n\n",
+    "blanks around it": lambda endpoint: f"event: endpoint\ndata:  {endpoint} \n\n",
+    "comments and other events before it": lambda endpoint: (
+        f": hi\n\nevent: ping\ndata: 1\n\nid: 1\nretry: 9\nevent: endpoint\ndata: {endpoint}\n\n"
+    ),
+    "another one after it": lambda endpoint: (
+        f"event: endpoint\ndata: {endpoint}\n\nevent: endpoint\ndata: http://127.0.0.1:1/\n\n"
+    ),
+}
+
+
+def _named(naming: Callable[[str], str], endpoint: str) -> bytes:
+    return naming(endpoint).encode()
+
+
+async def test_an_endpoint_is_understood_however_its_event_is_written() -> None:
+    upstream = SseUpstream()
+    async with before(upstream, transport="http_sse") as (_, front):
+        for name, naming in NAMINGS.items():
+            upstream.naming = partial(_named, naming)
+            session = await front.initialize()
+            assert (await session.request("tools/call", ECHO)).result, name
+            assert (await session.delete()).status == 200
+
+
+async def test_a_stream_that_names_no_endpoint_is_not_waited_for_without_end() -> None:
+    upstream = SseUpstream()
+    upstream.naming = lambda endpoint: f"data: {endpoint}\n\n".encode()
+    short = {"first_byte_s": 0.3, "connect_s": 0.3, "probe_s": 0.3}
+    async with before(upstream, transport="http_sse", timeouts=short) as (_, front):
+        assert (await front.modern("tools/call", ECHO)).status == 504
+        await upstream.when(lambda: upstream.opened)
+    assert [seen for seen in upstream.requests if seen.verb == "POST"] == []
+
+
+async def test_an_endpoint_that_is_not_there_is_told() -> None:
+    upstream = SseUpstream("/prefix/messages")
+    async with before(upstream, transport="http_sse") as (_, front):
+        answer = await front.modern("tools/call", ECHO)
+        assert answer.status == 502
+        assert "HTTP 404" in answer.error["message"]
+
+
+async def test_an_event_that_is_too_large_ends_its_session_with_that_reason() -> None:
+    async with SseUpstream() as upstream, running({"old": upstream}, limits={"max_event_bytes": 2048}) as gateway:
+        upstream.on["tools/call"] = text("x" * 4096)
+        session = await gateway.front("/old").initialize()
+        answer = await session.request("tools/call", ECHO)
+        assert "more than 2048 bytes" in answer.error["message"]
+        assert (await session.request("tools/list")).status == 404
+
+
+async def test_what_answers_no_request_of_the_session_is_no_answer() -> None:
+    upstream = SseUpstream()
+
+    async def odd(call: Call) -> Json:
+        stream = upstream.streams[call.seen.path.rpartition("=")[2]]
+        for ident in (None, True, str(call.seen.id), call.seen.id + 0.5, call.seen.id + 1, [call.seen.id]):
+            await stream.event({"jsonrpc": "2.0", "id": ident, "result": text(f"for {ident}")})
+        await stream.write(b"event: message\ndata: no JSON\n\nevent: message\ndata\n\ndata: 1\n\n")
+        return text("the answer")
+
+    upstream.on["tools/call"] = odd
+    async with before(upstream, transport="http_sse") as (_, front):
+        assert (await (await front.initialize()).request("tools/call", ECHO)).said == "the answer"
+        assert (await front.modern("tools/call", ECHO)).said == "the answer"
 
 
 @pytest.mark.field("Z4")
@@ -256,7 +332,8 @@ async def test_probe_shows_the_transport() -> None:
     async with SseUpstream() as upstream:
         command = [sys.executable, "-m", "gateway", "probe", upstream.url]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        said, _ = await process.communicate()
+        async with asyncio.timeout(DEADLINE_S):
+            said, _ = await process.communicate()
         assert process.returncode == 0
         assert b"answers initialize over HTTP+SSE" in said
 

@@ -47,9 +47,10 @@ class Host:
 
     async def until(self, **members: Any) -> Json:
         """Reads up to the message that has these members."""
-        while message := await self.read():
-            if all(message.get(key) == value for key, value in members.items()):
-                return message
+        async with asyncio.timeout(DEADLINE_S):
+            while message := await self.read():
+                if all(message.get(key) == value for key, value in members.items()):
+                    return message
         raise AssertionError(f"the output ended without {members}: {self.log.read_text()[-4000:]}")
 
     async def answer(self, message: Json) -> Json:

@@ -78,14 +78,19 @@ async function take(client, call, step) {
   }
 }
 
-/** `call(params, onprogress)` calls a tool; `isRpcError(error)` tells a JSON-RPC error from a fault of the driver. */
+/** `call(params, onprogress)` calls a tool; `isRpcError(error)` tells a JSON-RPC error from a fault of the driver. The
+ * tool that a step names under `then` is called once the step has reported progress. */
 export async function walk(client, call, isRpcError, plan) {
   const steps = {};
   const progress = {};
   for (const step of plan.steps) {
     const reports = (progress[step.id] = []);
+    const { then, ...own } = step;
+    const reported = (report) => {
+      if (reports.push(report) === 1 && then) void call({ name: then }, () => {});
+    };
     try {
-      steps[step.id] = { ok: await take(client, (params) => call(params, (report) => reports.push(report)), step) };
+      steps[step.id] = { ok: await take(client, (params) => call(params, reported), own) };
     } catch (error) {
       if (!isRpcError(error)) throw error;
       steps[step.id] = { error: { code: error.code, message: error.message, data: error.data } };

@@ -3,11 +3,12 @@
 The plan comes on stdin: {"url", "mode", "asks": bool or answers by kind, "steps": [{"id", "op", ...}]}. Ops: list (of
 tools, prompts, resources, templates; every page), call, read, get, complete. The document on stdout: {"sdk": {name:
 version}, "negotiated", "server", "instructions", "capabilities", "steps": {id: {"ok": ...} | {"error": {code, message,
-data}}}, "progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. Raw JSON is the
-tap's part. Knows no SDK: a driver brings an adapter. Runs in every Python environment, so it imports the standard
-library alone.
+data}}}, "progress": {id: [...]}, "asked": [...]}: all of it as the SDK gave it to its caller. A tool under `then` of a
+step is called beside it. Raw JSON is the tap's part. Knows no SDK: a driver brings an adapter. Runs in every Python
+environment, so it imports the standard library alone.
 """
 
+import asyncio
 import json
 import sys
 from typing import Any, Protocol
@@ -88,8 +89,9 @@ async def walk(adapter: Adapter, plan: dict[str, Any]) -> dict[str, Any]:
     progress: dict[str, Any] = {}
     for step in plan["steps"]:
         adapter.progress.clear()
+        also = [adapter.call(step["then"], None, None)] if "then" in step else []
         try:
-            outcomes[step["id"]] = {"ok": await take(adapter, step)}
+            outcomes[step["id"]] = {"ok": (await asyncio.gather(take(adapter, step), *also))[0]}
         except adapter.error as error:
             outcomes[step["id"]] = {"error": adapter.describe_error(error)}
         progress[step["id"]] = list(adapter.progress)

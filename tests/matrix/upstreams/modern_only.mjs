@@ -38,6 +38,8 @@ const QUESTIONS = {
   roots: () => inputRequired.listRoots(),
 };
 
+const goneOn = Promise.withResolvers(); // a client that reads a report together with the answer drops the report
+
 function ask(params, ctx) {
   const kinds = params.arguments?.kinds ?? ["elicitation", "sampling", "roots"];
   const answers = ctx.mcpReq.inputResponses ?? {};
@@ -60,7 +62,12 @@ async function call(params, ctx) {
       const progress = { progressToken: params._meta?.progressToken, progress: step / 2, total: 1.5, message: `Schritt ${step}` };
       await ctx.mcpReq.notify({ method: "notifications/progress", params: progress });
     }
+    if (params.arguments?.held) await goneOn.promise;
     return { content: [{ type: "text", text: "done" }] };
+  }
+  if (params.name === "go-on") {
+    goneOn.resolve();
+    return { content: [] };
   }
   if (params.name === "logs") {
     for (const { level, data, logger } of catalogue.logs) await ctx.mcpReq.log(level, data, logger);

@@ -1,0 +1,54 @@
+"""What goes wrong with an upstream over HTTP, as an `UpstreamFault`: what the HTTP client raises, a refused credential.
+
+No fault says an address, or a word of what came.
+"""
+
+import ssl
+
+import aiohttp
+
+from policies.errors import UpstreamFault
+from policies.settings import Upstream as UpstreamSettings
+
+FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
+"""What the HTTP client raises (TLS errors are OSErrors)."""
+
+
+def reason(error: Exception) -> str:
+    """What went wrong in one word, for metrics."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
+            return "tls"
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return "connect"
+        case TimeoutError():
+            return "timeout"
+        case _:
+            return "broken"
+
+
+def fault_of(error: Exception, name: str) -> UpstreamFault:
+    """What went wrong, without addresses or content; whether the request can have been executed."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
+            return UpstreamFault(f"upstream {name}: its TLS certificate is not trusted", http=502, executed=False)
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return UpstreamFault(f"upstream {name} cannot be reached", http=503, executed=False)
+        case TimeoutError():
+            return UpstreamFault(f"upstream {name} did not answer in time", http=504)
+        case aiohttp.ClientPayloadError():
+            return UpstreamFault(f"upstream {name} broke off its answer")
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | OSError():
+            return UpstreamFault(f"upstream {name} closed the connection without an answer")
+        case _:
+            return UpstreamFault(f"upstream {name} does not speak HTTP as it should")
+
+
+def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: str | None) -> UpstreamFault:
+    """A refused credential is the caller's to mend only where it was the caller's: then status and challenge pass."""
+    if "authorization" not in (header.lower() for header in settings.forward_headers):
+        return UpstreamFault(f"upstream {name} refuses the gateway's credentials (HTTP {status})", http=502)
+    fault = UpstreamFault(f"upstream {name} refuses these credentials (HTTP {status})", http=status)
+    if challenge is not None:
+        fault.headers = (("WWW-Authenticate", challenge),)
+    return fault
