@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from policies import headers
 from policies.apps_marks import is_app_only
@@ -71,6 +72,7 @@ class Schemas:
         self._page = page
         self._by_session = by_session
         self._by_caller: dict[str, _Listed] = {}
+        self._walks: dict[str, asyncio.Future[_Listed]] = {}
         self._nothing_hidden: dict[str, float] = {}
         """Callers, of whatever session, whose list last hid nothing, and when it was read."""
 
@@ -120,11 +122,25 @@ class Schemas:
         return (await self._listed(call, fresh=fresh)).tools.get(str(call.params.get("name")), _UNKNOWN)
 
     async def _listed(self, call: Call, *, fresh: bool) -> _Listed:
-        found = self._by_caller.get(self._caller(call))
-        if found is None or fresh:
-            found = await self._walk(call)
-            self._remember(call, found)
+        """The list of this caller: one that is remembered, or that is being walked for another of its calls; else, or
+        where `fresh`, it is walked now. Cancel-safe: others may wait for the same."""
+        caller = self._caller(call)
+        found = self._by_caller.get(caller)
+        if found is not None and not fresh:
+            return found
+        walk = self._walks.get(caller) if not fresh else None
+        if walk is None:
+            walk = self._walks[caller] = asyncio.ensure_future(self._walk(call))
+            walk.add_done_callback(partial(self._walked, caller))
+        found = await asyncio.shield(walk)
+        self._remember(call, found)
         return found
+
+    def _walked(self, caller: str, walk: "asyncio.Future[_Listed]") -> None:
+        if self._walks.get(caller) is walk:
+            del self._walks[caller]
+        if not walk.cancelled():
+            walk.exception()  # told to whoever still waits
 
     def _remember(self, call: Call, found: _Listed) -> None:
         if len(self._by_caller) >= MAX_CALLERS:

@@ -4,6 +4,7 @@ get it all. Fronts and upstreams of both eras, JSON and event streams, spliced (
 The servers here are scripted, to say things at places where official ones do not; real ones are in `tests/apps/real`.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -179,6 +180,26 @@ async def test_where_nothing_is_hidden_the_server_says_what_it_does_not_have_and
         stage.upstream.on["tools/list"] = {"tools": [tool("show", **UI)]}
         for name in ("show", "unlisted", "show", "unlisted"):
             assert (await stage.ask("tools/call", {"name": name})).result["content"] == [TEXT]
+        assert len(stage.upstream.calls("tools/list")) == 1
+
+
+@on_every_path
+async def test_calls_that_come_at_once_share_one_look_at_the_list(path: str) -> None:
+    async with staged(path) as stage:
+        if stage.front == "legacy":
+            await stage.session()
+        waiting = asyncio.Event()
+
+        async def slowly(call: Call) -> Json:
+            await waiting.wait()
+            return ANSWERS["tools/list"]
+
+        stage.upstream.on["tools/list"] = slowly
+        names = ["plain", "show", "poll-SECRET", "plain"]
+        calls = [asyncio.create_task(stage.ask("tools/call", {"name": name})) for name in names]
+        await stage.upstream.seen("tools/list")
+        waiting.set()
+        assert ["result" in (await call).final for call in calls] == [True, True, False, True]
         assert len(stage.upstream.calls("tools/list")) == 1
 
 
