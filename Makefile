@@ -4,7 +4,7 @@
 #   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
 #   .envs/oldest  the oldest of it that still installs            requirements/oldest.txt
 #   .envs/tasks  FastMCP's tasks of 2026-07-28                    requirements/tasks.txt
-#   .envs/node  the official TypeScript SDKs, conformance suite   tests/node/package-lock.json
+#   .envs/node  the official TypeScript SDKs, MCP Apps servers, conformance suite   tests/node/package-lock.json
 # Versions are pinned by those files; 'make lock' refreshes all five from pyproject.toml, requirements/sdk1.in,
 # requirements/oldest.in, requirements/tasks.in and tests/node/package.json.
 
@@ -25,7 +25,7 @@ NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance abandoned lint types check environments lock clean
+.PHONY: help demo test test-system conformance abandoned bench-apps lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and
 # Field report L7 at its own size, for which the tests have no time.
 abandoned: $(TEST) ## leave 20,000 sessions and 4,000 streams behind, and print what they cost
 	$(BIN)/python -m tests.field.abandoned
+
+bench-apps: $(TEST) ## measure the scan for MCP Apps at 300 B, 10 KiB and 1 MiB
+	$(BIN)/python -m tests.bench.apps $(ARGS)
 
 lint: $(TEST) ## check style and format
 	$(BIN)/ruff check .

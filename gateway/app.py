@@ -27,6 +27,7 @@ from gateway.front.status import READY, Status
 from gateway.logs import configure, stray
 from gateway.metrics import STORE_UP, Metrics, render
 from gateway.parking import Parking
+from gateway.profiles import built_in
 from gateway.reload import Reloader
 from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
@@ -97,6 +98,7 @@ class Gateway:
             self._drain,
             Parking(settings.streams.ask_ttl_s),
             metrics,
+            built_in(),
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)

@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 
 from gateway import app, exit_codes, pipe
 from gateway.config import ConfigError, for_command, for_upstream, json_schema, load
+from gateway.profiles import built_in
 from gateway.summary import probe_json, probe_lines, settings_lines
 from gateway.upstreams.probe import probe
 from gateway.workers.supervisor import Supervisor
@@ -152,7 +153,7 @@ def _probe(options: argparse.Namespace) -> int:
         raise UsageError(f"URL: {error}") from None
     headers = dict(_header(text) for text in options.header)
     try:
-        report = asyncio.run(probe(url, headers=headers, timeout_s=options.timeout))
+        report = asyncio.run(probe(url, headers=headers, timeout_s=options.timeout, profiles=built_in()))
     except Fault as fault:
         where = url.partition("?")[0]  # a query may hold a key
         return _fail(
@@ -285,7 +286,7 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     what.add_argument("--schema", action="store_true", help="print the JSON Schema of the file instead")
     check.set_defaults(run=_check)
 
-    ask = command("probe", "find out what an MCP server speaks: eras, versions, capabilities, extensions")
+    ask = command("probe", "find out what an MCP server speaks, and what hosts of each profile get of it")
     ask.add_argument("url", metavar="URL", help="its MCP endpoint, for example http://127.0.0.1:9000/mcp")
     ask.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=sent)
     ask.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=5.0, help="for each request (default 5)")

@@ -18,6 +18,7 @@ from policies.delivery import Addressee
 from policies.errors import Fault, GatewayFault
 from policies.exchange import Answer, Ask, Call, Cancelled, Event, Fail, Notify, Opened, Reply, Withdraw, is_last
 from policies.mcp import INTERNAL_ERROR, Json
+from policies.profiles import Profile
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +113,11 @@ class Exchange:
         if future is not None:
             future.cancel()
             self.emit(withdraw)
+
+    @property
+    def profile(self) -> Profile:
+        """What its client can show now: the retry of a call that waited may say otherwise than the call did."""
+        return self.call.profile
 
     @property
     def is_asking(self) -> bool:

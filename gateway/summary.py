@@ -22,7 +22,7 @@ def settings_lines(settings: Settings) -> Iterator[str]:
         yield from _route_lines(route, settings)
     used = {name for route in settings.routes for _, name in route.references()}
     for name, client in settings.clients.items():
-        yield f"client {name}: {', '.join(client.routes)}"
+        yield f"client {name}: {', '.join(client.routes)}{_ceiling(client.profile)}"
     if not settings.clients and not settings.listen.is_loopback:
         yield "note: clients: none, so that whoever reaches listen may call; see: mcp-front-door keygen --client"
     for name in settings.upstreams:
@@ -45,6 +45,10 @@ def probe_lines(report: ProbeReport) -> Iterator[str]:
         yield f"instructions  {' '.join(report.instructions.split())}"
     if report.detail:
         yield f"detail        {report.detail}"
+    for profile, layers in report.layers.items():
+        yield f"host          {profile}"
+        for layer in layers:
+            yield f"  {layer.name:<19} {layer.state:<11} {layer.detail}"
 
 
 def probe_json(report: ProbeReport) -> str:
@@ -57,18 +61,27 @@ def probe_json(report: ProbeReport) -> str:
         "serverInfo": report.server_info,
         "instructions": report.instructions,
         "detail": report.detail,
+        "hosts": {
+            profile: [{"layer": layer.name, "state": layer.state, "detail": layer.detail} for layer in layers]
+            for profile, layers in report.layers.items()
+        },
     }
     return json.dumps(members, indent=2, ensure_ascii=False)
 
 
 def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
+    shows = _ceiling(route.profile) + (f", apps {route.apps}" if route.apps is not None else "")
     if route.upstream is not None:
-        yield f"{route.address} -> {_upstream(route.upstream, settings)}"
+        yield f"{route.address} -> {_upstream(route.upstream, settings)}{shows}"
         return
-    yield route.address
+    yield f"{route.address}{shows}"
     for rule in route.rules:
         yield f"  {_conditions(rule)} -> {_upstream(rule.upstream, settings)}"
     yield f"  everything else -> {_upstream(route.fallback, settings)}"
+
+
+def _ceiling(profile: str | None) -> str:
+    return "" if profile is None else f", profile {profile}"
 
 
 def _upstream(name: str, settings: Settings) -> str:

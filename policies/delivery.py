@@ -1,14 +1,15 @@
 """What the client may see of an exchange: one event in, at most one JSON-RPC message out.
 
-The response ladder, once, at the front: (1) translate from the upstream's dialect to the front's, the same dialect
-being the identity; (2) put back what was the client's own: id, progress token, subscription id; (3) frame. What an
-HTTP status or an SSE frame looks like is `gateway/front/reply.py`'s business.
+The response ladder, once, at the front: (1) take out what this host is not shown, before the next rung can make plain
+text of it; (2) translate from the upstream's dialect to the front's, the same dialect being the identity; (3) put back
+what was the client's own: id, progress token, subscription id; (4) frame. What an HTTP status or an SSE frame looks
+like is `gateway/front/reply.py`'s business.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policies import jsonrpc, task_ids
+from policies import apps, jsonrpc, task_ids
 from policies.errors import Rejection
 from policies.exchange import Answer, Ask, Cancelled, Dialect, Event, Fail, Notify, Opened, RequestId, Withdraw
 from policies.mcp import (
@@ -27,8 +28,8 @@ from policies.translation import messages
 @dataclass(frozen=True, slots=True)
 class Addressee:
     """Whom an exchange answers: the client's own id (None for a stream that no request opened), method, parameters
-    and progress token, its dialect, the prefix that makes our ask ids unique (`prefix.key`), and how it knows tasks
-    where that is not as the upstream does."""
+    and progress token, its dialect, the prefix that makes our ask ids unique (`prefix.key`), how it knows tasks
+    where that is not as the upstream does, whether its host shows Apps, and how large an App it may read."""
 
     dialect: Dialect
     id: RequestId | None
@@ -37,6 +38,8 @@ class Addressee:
     token: Any = None
     prefix: str = ""
     tasks: TaskIds | None = None
+    shows_apps: bool = False
+    max_app_bytes: int = apps.MAX_READ_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def deliver(event: Event, to: Addressee) -> Message | None:
         case Notify():
             return _notification(event, to)
         case Ask():  # in the words of its addressee already: whether it can be put to it had to be known before
-            params = event.params if to.tasks is None else to.tasks.related(event.params)
+            params = event.params if to.shows_apps else apps.strip_ask(event.method, event.params)
+            params = params if to.tasks is None else to.tasks.related(params)
             return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, params))
         case Withdraw():
             params = {**event.params, "requestId": f"{to.prefix}.{event.key}"}
@@ -70,7 +74,10 @@ def deliver(event: Event, to: Addressee) -> Message | None:
 
 
 def _notification(event: Notify, to: Addressee) -> Message | None:
-    params = event.params
+    shown = event.params if to.shows_apps else apps.strip_notification(event.method, event.params)
+    if shown is None:
+        return None
+    params = shown
     if to.tasks is not None:
         told = to.tasks.notification(event.method, params, listens=_listens(to))
         if told is None:
@@ -91,13 +98,10 @@ def _notification(event: Notify, to: Addressee) -> Message | None:
 
 def _answer(event: Answer, to: Addressee) -> Message:
     result: Json | Rejection = event.result
-    if event.dialect.era != to.dialect.era:
-        if to.dialect.era == "modern":
-            result = messages.result_to_modern(to.method, event.result, event.server_info)
-        else:
-            result = messages.result_to_legacy(to.method, event.result, to.dialect.version)
-    elif to.dialect.era == "legacy" and event.dialect.version != to.dialect.version:
-        result = messages.result_to_older(to.method, event.result, to.dialect.version)
+    if not to.shows_apps:
+        result = apps.strip_result(to.method, to.params, event.result, to.dialect.era)
+    if isinstance(result, dict):
+        result = _translated(replace(event, result=result), to)
     if to.tasks is not None and isinstance(result, dict):
         try:
             there = event.endpoint or to.tasks.endpoint
@@ -109,7 +113,19 @@ def _answer(event: Answer, to: Addressee) -> Message:
     if _listens(to):
         result = _with_meta(result, META_SUBSCRIPTION_ID, to.id)
     assert to.id is not None  # a stream that no request opened has no answer
-    return Message(jsonrpc.response(to.id, result), last=True, tool_error=result.get("isError") is True)
+    raw = jsonrpc.response(to.id, result)
+    large = apps.too_large(to.method, to.params.get("uri"), len(raw), to.max_app_bytes)
+    return error(large, to.id) if large else Message(raw, last=True, tool_error=result.get("isError") is True)
+
+
+def _translated(event: Answer, to: Addressee) -> Json | Rejection:
+    if event.dialect.era != to.dialect.era:
+        if to.dialect.era == "modern":
+            return messages.result_to_modern(to.method, event.result, event.server_info)
+        return messages.result_to_legacy(to.method, event.result, to.dialect.version)
+    if to.dialect.era == "legacy" and event.dialect.version != to.dialect.version:
+        return messages.result_to_older(to.method, event.result, to.dialect.version)
+    return event.result
 
 
 def _failure(event: Fail, to: Addressee) -> Message:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.mcp import Era, Json
+from policies.profiles import CORE, Profile
 
 RequestId = str | int
 
@@ -67,7 +68,8 @@ class Call:
     `capabilities` are the effective ones. `forwarded` are the caller's headers which this upstream is configured to
     get. `owner` is the legacy session of the caller, None for a modern one. `headless`: the caller's transport has no
     headers, so that it mirrors no parameters into any. `endpoint`: the key of the one
-    at which the task is that it is about.
+    at which the task is that it is about. `profile`: what its host can show; the plain surface where the gateway asks
+    for itself.
     """
 
     method: str
@@ -84,6 +86,7 @@ class Call:
     forwarded: tuple[tuple[str, str], ...] = ()
     headless: bool = False
     endpoint: str = ""
+    profile: Profile = CORE
 
     @property
     def mirrors(self) -> bool:

@@ -298,7 +298,7 @@ def duplicate_member(raw: bytes) -> str | None:
     Looked at: the four top-level members, the members of `params` that name or hold the call, and the specification's
     own keys in `params._meta`; in every element of a batch. A body that is no JSON has none.
     """
-    if not _may_repeat(raw):
+    if not may_repeat(raw):
         return None
     try:
         value = _standard(raw, _Pairs)
@@ -308,7 +308,7 @@ def duplicate_member(raw: bytes) -> str | None:
     return next((name for body in bodies if (name := _repeated_in_body(body))), None)
 
 
-def _may_repeat(raw: bytes) -> bool:
+def may_repeat(raw: bytes) -> bool:
     """Cheap and never wrongly False: parsed and written out again, a body has lost the quotes of repeated members."""
     if b"\\u0022" in raw:  # the one thing that would gain quotes
         return True

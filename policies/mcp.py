@@ -45,6 +45,8 @@ RELATED_TASK: Final = PREFIX + "related-task"
 """The task of 2025-11-25 that a message belongs to."""
 
 TASKS_EXTENSION: Final = PREFIX + "tasks"
+APPS_EXTENSION: Final = PREFIX + "ui"
+"""MCP Apps 2026-01-26, Extension Identifier."""
 
 TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
 """`_meta` members that are one request's own (basic/index, `_meta`)."""

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from policies.jsonrpc import readable_id
+from policies.jsonrpc import loads, readable_id
+from policies.mcp import META_CLIENT_CAPABILITIES, Json
 
 
 class _Params(msgspec.Struct):
@@ -57,6 +58,35 @@ _answer = msgspec.json.Decoder(_Answer)
 _result = msgspec.json.Decoder(_Result)
 _asked = msgspec.json.Decoder(_Asked)
 _named = msgspec.json.Decoder(_Named)
+
+
+class _Capable(msgspec.Struct):
+    capabilities: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name=META_CLIENT_CAPABILITIES)
+
+
+class _CapableParams(msgspec.Struct):
+    meta: _Capable | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+
+
+class _CapableRequest(msgspec.Struct):
+    params: _CapableParams | msgspec.UnsetType = msgspec.UNSET
+
+
+_capable = msgspec.json.Decoder(_CapableRequest)
+
+
+def declared(raw: bytes) -> Json | None:
+    """The capabilities that a modern request declares; None where it has none that can be read."""
+    request = _read(_capable, raw)
+    params = request.params if request is not None else msgspec.UNSET
+    meta = params.meta if isinstance(params, _CapableParams) else msgspec.UNSET
+    if not isinstance(meta, _Capable) or not isinstance(meta.capabilities, msgspec.Raw):
+        return None
+    try:
+        value = loads(bytes(meta.capabilities))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 class Splice:

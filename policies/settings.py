@@ -17,6 +17,7 @@ from policies.settings_base import Problem, UpstreamName, hint
 from policies.settings_base import refuse as _raise
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls
+from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
 from policies.settings_routes import Route
 from policies.settings_store import Store
 from policies.settings_upstream import Timeouts, Upstream
@@ -73,6 +74,9 @@ class Limits(_Model):
     """The largest JSON response of an upstream that is read into memory. From 1024 to 4 GiB."""
     max_event_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
     """The largest single event on an upstream's stream. From 1024 to 1 GiB."""
+    max_app_bytes: int = Field(default=8 * 1024 * 1024, ge=1024, le=1024**3)
+    """The largest answer to a read of a `ui://` resource (MCP Apps) that a host gets; a larger one is an error, and is
+    never cut off. From 1024 to 1 GiB; what one response or one event may have counts before it."""
     max_depth: int = Field(default=128, ge=8, le=512)
     """How deep JSON may nest in a request. From 8 (what a plain call with capabilities needs) to 512 (well below where
     a parser's own stack ends)."""
@@ -162,6 +166,9 @@ class Settings(_Model):
     clients: Mapping[ClientName, Client] = {}
     """Who may call, by name. With none, every route is open to whoever reaches `listen`; with one, each route wants a
     key, unless it says `anonymous`."""
+    profiles: Mapping[ProfileName, ProfileSettings] = {}
+    """What hosts can show, beside the built-in `core-v1`, `interactive-v1` and `desktop-apps-2026-01-26-v1`, by name:
+    lower-case letters, digits and hyphens. A profile is a ceiling where a route or a client names it."""
     limits: Limits = Limits()
     """Bounds on what one peer can make the gateway hold."""
     sessions: Sessions = Sessions()
@@ -249,6 +256,12 @@ class Settings(_Model):
         behind = [(route.address, name) for route in self.routes for _, name in route.references()]
         forwarded = {name: upstream.forward_headers for name, upstream in self.upstreams.items()}
         problems += judge_forwarding(self.clients, behind, forwarded)
+        ceilings: list[tuple[tuple[str | int, ...], str | None]] = [
+            *((("routes", index, "profile"), route.profile) for index, route in enumerate(self.routes)),
+            *((("clients", name, "profile"), client.profile) for name, client in self.clients.items()),
+        ]
+        problems += judge_profiles(self.profiles, ceilings)
+        problems += judge_advertising(self.profiles, [(route.profile, route.apps) for route in self.routes])
         _raise(problems)
         return self
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from policies import wellformed
 from policies.settings_base import Model, Problem, hint, refuse
+from policies.settings_profiles import ProfileName
 
 
 class Client(Model):
@@ -23,6 +24,9 @@ class Client(Model):
     routes: tuple[str, ...] = Field(json_schema_extra={"minItems": 1})
     """The routes that it may use, each by its path, or by host and path (`mcp.example.com/mcp`) where the route has a
     host."""
+    profile: ProfileName | None = None
+    """The most that its hosts are shown and asked, wherever they come in; of this and of the route's own `profile`, the
+    smaller part. No limit if absent."""
 
     @model_validator(mode="after")
     def _fit(self) -> Self:

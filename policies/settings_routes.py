@@ -5,7 +5,7 @@ Whether the upstreams that are named exist is seen to in `policies/settings.py`;
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic_core import CoreSchema
@@ -14,6 +14,7 @@ from policies import wellformed
 from policies.settings_base import Model as _Model
 from policies.settings_base import Problem
 from policies.settings_base import refuse as _raise
+from policies.settings_profiles import ProfileName
 
 
 class Match(_Model):
@@ -99,6 +100,13 @@ class Route(_Model):
     2024-11-05. A GET opens their stream, which lives in the gateway process that it came to; what they POST may come to
     any. The stream tells them this path to POST to: a proxy that takes a prefix off the paths it passes on has to name
     that in `X-Forwarded-Prefix`, and be one of `trusted_proxies`. Not served if absent."""
+    profile: ProfileName | None = None
+    """The most that hosts are shown and asked here: a built-in profile or one under `profiles`. Each host gets the part
+    of it that it declares to be capable of, and servers are told of no more. If absent, whatever it declares, up to
+    `desktop-apps-2026-01-26-v1`."""
+    apps: Literal["advertise"] | None = None
+    """`advertise` tells hosts that show MCP Apps that the server has them, where it lists tools with an interface and
+    forgets to say so (the extension `io.modelcontextprotocol/ui`). If absent, they are told what the server says."""
     anonymous: bool = False
     """Whether callers without a key are served too. Matters where there are `clients`: then every other route wants the
     key of a client that lists it."""

@@ -31,6 +31,7 @@ KEY_BYTES: Final = 32
 """AES-256 and HKDF-SHA256 both want 256 bits."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}/[!#$%&'*+.^_`|~0-9a-z-]{1,127}")
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PATH: Final = re.compile(r"/|(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]+)+/?")
@@ -167,6 +168,22 @@ def header_value(value: str) -> str:
     if not _HEADER_VALUE.fullmatch(value):
         raise ValueError("must be printable ASCII without blanks at its ends")
     return value
+
+
+def media_type(text: str) -> str:
+    """A MIME type in one spelling (RFC 9110, section 8.3.1): lower case, no blanks, parameters in order and without
+    needless quotes, and without `charset`, which says nothing of what it is."""
+    kind, *rest = (part.strip() for part in text.lower().split(";"))
+    if _MEDIA_TYPE.fullmatch(kind) is None:
+        raise ValueError("is no MIME type; write for example text/html;profile=mcp-app")
+    parameters = set()
+    for part in filter(None, rest):
+        name, equals, value = part.partition("=")
+        value = value[1:-1] if len(value) > 2 and value[0] == value[-1] == '"' else value
+        if not equals or not is_token(name) or not is_token(value):
+            raise ValueError("has a parameter that is not name=value; write for example text/html;profile=mcp-app")
+        parameters.add((name, value))
+    return ";".join((kind, *(f"{name}={value}" for name, value in sorted(parameters) if name != "charset")))
 
 
 def argument(text: str) -> str:

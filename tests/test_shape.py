@@ -14,17 +14,19 @@ FLOORS = {
     f"{house}/{name}.py": floor
     for house, floors in {
         "policies": {
-            1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints affinity "
-            "coding",
+            1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
+            "settings_profiles affinity coding",
             2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
-            "request_state resumption task_ids",
+            "request_state resumption task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
-            "translation/subscriptions translation/mrtr translation/tasks cors edge forwarded http_sse",
+            "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
+            "apps",
             4: "admission delivery metrics",
         },
         "gateway": {
             1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
+            "profiles "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
@@ -33,8 +35,8 @@ FLOORS = {
             "upstreams/channel upstreams/rooms upstreams/stdio_reception "
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
-            "upstreams/conversation "
-            "upstreams/streams upstreams/listening upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
+            "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
+            "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
             4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
             "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
             "front/hosting front/talk front/http_sse "

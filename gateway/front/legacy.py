@@ -24,7 +24,7 @@ from gateway.stores.changes import LEVEL, STREAM
 from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
-from policies import jsonrpc, routing, session, task_ids
+from policies import apps, jsonrpc, routing, session, task_ids
 from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, SessionGone, UpstreamFault
@@ -48,7 +48,7 @@ from policies.mcp import (
     Json,
 )
 from policies.translation import subscriptions
-from policies.translation.discover import Description, client_capabilities, initialize_result
+from policies.translation.discover import Description, client_capabilities, for_host, initialize_result
 
 DESCRIBE_S = 10.0
 """How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
@@ -175,6 +175,7 @@ async def standalone(service: Service, request: Caller, head: Head, owner: Front
         exchange = service.exchange(call_of(service, request, upstream, owner, LISTEN, params))
         tasks = service.task_ids(head, upstream, request, "legacy")
         to = Addressee(exchange.call.front, None, LISTEN, {}, None, exchange.id, tasks)
+        to = service.showing(to, exchange.profile)
         service.exchanges.keep(exchange, owner.id, to, standalone=True)
         await _announce(service, owner, exchange)
     exchange.start(upstream.leg)
@@ -244,12 +245,14 @@ async def open_session(
     upstream = service.upstream_for(head.route, "initialize", None)
     operation.of(request).upstream = upstream.name
     now_s = int(time.time())
+    effective = service.effective(head.route, head.client, declared)
+    capabilities, profile = effective.capabilities, effective.profile
     opened = FrontSession(
         secrets.token_hex(12),
         session.route_key(head.route),
         version,
         session.bounded_info(info),
-        declared,
+        capabilities,
         service.principal(head, request.headers),
         now_s,
         now_s + service.settings.sessions.ttl_s,
@@ -260,8 +263,8 @@ async def open_session(
     async def describe(connector: Connector) -> Description:
         nonlocal opened
         if isinstance(connector, LegacyConnector):
-            effective = client_capabilities(declared, "legacy", Dialect("legacy", version))
-            inner, description = await connector.sessions.open(effective, info, version, credentials)
+            told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
+            inner, description = await connector.sessions.open(told, info, version, credentials)
             opened = replace(opened, upstreams={upstream.name: inner})
             return description
         described = await upstream.describe(DESCRIBE_S, credentials)
@@ -271,7 +274,8 @@ async def open_session(
 
     # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
     description = await upstream.paired("legacy", describe, again=True, credentials=credentials)
-    return opened, initialize_result(description, version, routing.synthesised_info(head.route))
+    result = initialize_result(description, version, routing.synthesised_info(head.route))
+    return opened, for_host(result, profile, lists_apps=await upstream.lists_apps(head.route, profile, credentials))
 
 
 async def _request(
@@ -299,6 +303,9 @@ async def start(
     upstream = service.upstream_for(head.route, message.method, _name_of(message))
     operation.of(request).upstream = upstream.name
     call = call_of(service, request, upstream, owner, message.method, message.params)
+    refusal = None if call.profile.shows_apps else apps.refusal(message.method, message.params, "legacy")
+    if refusal is not None:
+        return error(refusal, message.id)
     connector = await upstream.connector("legacy", call.forwarded)
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
@@ -319,6 +326,7 @@ async def start(
     exchange = service.exchange(call)
     token = progress_token(meta_of(message.params))
     to = Addressee(call.front, message.id, message.method, call.params, token, exchange.id, tasks)
+    to = service.showing(to, exchange.profile)
     service.exchanges.keep(exchange, owner.id, to)
     exchange.start(upstream.leg)
     return exchange, to
@@ -328,17 +336,19 @@ def call_of(
     service: Service, request: Caller, upstream: Upstream, owner: FrontSession, method: str, params: Json
 ) -> Call:
     meta = meta_of(params)
+    effective = service.of_session(owner)
     return Call(
         method,
         {k: v for k, v in params.items() if k != "_meta"},
         {k: v for k, v in meta.items() if k not in _OWN_META},
-        owner.capabilities,
+        effective.capabilities,
         owner.client_info,
         owner.principal,
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
         forwarded=service.forwarded(upstream, request),
+        profile=effective.profile,
     )
 
 

@@ -4,6 +4,7 @@ Specification: 2026-07-28 basic/transports/streamable-http, server/discover. The
 suite and both SDKs accept.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,12 +17,14 @@ from gateway.front.gathering import Gathered, parted
 from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
+from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
-from policies import headers, inline, jsonrpc, routing, task_ids
+from policies import apps, apps_marks, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, UpstreamFault
 from policies.exchange import Call, Dialect
+from policies.identity import client_of
 from policies.mcp import (
     HEADER_METHOD,
     HEADER_NAME,
@@ -41,16 +44,21 @@ from policies.mcp import (
     META_VERSION,
     READS,
     REMOVED_METHODS,
+    Json,
 )
+from policies.peek import declared
+from policies.profiles import Effective, Profile
 from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
-from policies.translation.discover import Description, discover_result
+from policies.translation.discover import Description, discover_result, for_host
 
 DISCOVER_S = 2.0
 """How long `server/discover` waits for an upstream that has never described itself: clients give a probe 5 to 10 s."""
 
 _DIALECT = Dialect("modern", LATEST_MODERN)
+_NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
+_OF_TOOLS = frozenset({"tools/list", "tools/call"})
 _OWN_META = frozenset(
     {META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN}
     | {META_SUBSCRIPTION_ID, META_SERVER_INFO}
@@ -60,23 +68,21 @@ _OWN_META = frozenset(
 async def serve_unread(service: Service, request: web.BaseRequest, head: Head, raw: bytes) -> web.StreamResponse | None:
     """Splices on the headers alone, where the upstream that they name verifies them itself (`verifies_headers`): not a
     byte of the body is parsed. None where this request is not of that kind."""
-    method = request.headers.get(HEADER_METHOD)
-    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
+    said = _told_by_headers(request, head)
+    if said is None:
         return None
-    try:
-        name = headers.decode(request.headers.get(HEADER_NAME, ""))
-    except ValueError:
-        return None
-    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
-        return None
+    method, name = said
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
-    if not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
+    # below some ceilings, the upstream must not be told all that stands in the body
+    withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
+    if withholds or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
     try:
         forwarded = service.forwarded(upstream, request)
-        if (await upstream.connector("modern", forwarded)).dialect.era != "modern":
+        connector = await upstream.connector("modern", forwarded)
+        if connector.dialect.era != "modern":
             return None
         tasks = service.task_ids(head, upstream, request, "modern")
         if tasks is not None and method == LISTEN:
@@ -86,11 +92,36 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         bond = service.bond(head, upstream, request) if method in MAY_ASK else None
         if bond is not None and mentions(raw):
             return None
-        return await splice(Relay(service, request, method, upstream, forwarded, bond, tasks), raw)
+        if method in _NAMES_RESOURCE and apps_marks.might_show(raw):
+            return None
+        learn = None
+        if method in _OF_TOOLS:
+            call = _unread(service, request, head, upstream, said, raw)
+            if await connector.hides(call):
+                return reply.rejected(apps.unknown_tool(name), jsonrpc.readable_id(raw))
+            learn = _learner(connector, call)
+        profile = partial(_profile_of, service, head, raw)
+        relay = Relay(
+            service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None, learn=learn
+        )
+        return await splice(relay, raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
             await upstream.forget_era()
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
+
+
+def _told_by_headers(request: web.BaseRequest, head: Head) -> tuple[str, str] | None:
+    """Method and name (empty where there is none) of a request that may be spliced; None where they tell less."""
+    method = request.headers.get(HEADER_METHOD)
+    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
+        return None
+    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
+        return None
+    try:
+        return method, headers.decode(request.headers.get(HEADER_NAME, ""))
+    except ValueError:
+        return None
 
 
 async def serve(
@@ -129,22 +160,33 @@ async def _serve(
 ) -> web.StreamResponse:
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
-    is_ours = message.method == "server/discover" and not upstream.settings.forward_headers
+    told, profile = _told(service, head, message)
+    if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
+        return reply.rejected(refusal, message.id)
+    is_ours = _describes(head, message, upstream)
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
             try:
-                found = _for_upstream(service, head, upstream, request, message)
+                found = _for_upstream(service, head, upstream, request, told)
                 if isinstance(found, Rejection):
                     return reply.rejected(found, message.id)
                 sent, tasks = found
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
-                relay = Relay(service, request, message.method, upstream, forwarded, bond, tasks, name)
-                return await splice(relay, body)
+                learn = None
+                if message.method in _OF_TOOLS and not profile.shows_apps:
+                    call = _call(service, request, head, sent, upstream, headless=False)
+                    call = replace(call, profile=profile)
+                    if await connector.hides(call):
+                        return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
+                    learn = _learner(connector, call)
+                uri = message.params.get("uri")
+                of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
+                return await splice(Relay(*of, learn), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -183,16 +225,22 @@ async def _start(
 ) -> Message | Rounds | Followed:
     """The same for a request that concerns one place alone."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-    if message.method == "server/discover" and not upstream.settings.forward_headers:
-        return await _discover(head, message, upstream)
+    message, profile = _told(service, head, message)
+    if not profile.shows_apps:
+        refusal = apps.refusal(message.method, message.params, "modern")
+        if refusal is not None:
+            return error(refusal, message.id)
+        message = replace(message, params=apps.strip_request(message.method, message.params))
     credentials = service.forwarded(upstream, request)
+    if _describes(head, message, upstream):
+        return await _discover(head, message, upstream, profile, credentials)
     bond, sent, tasks = None, message, None
     if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
         rejection = _unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
         if message.method == "server/discover":
-            return await _discover(head, message, upstream, credentials)
+            return await _discover(head, message, upstream, profile, credentials)
         if message.method in MAY_ASK and "requestState" in message.params:
             principal = service.principal(head, request.headers)
             return await _retried(service, head.route, principal, message)
@@ -202,13 +250,7 @@ async def _start(
             return error(found, message.id)
         sent, tasks = found
         if tasks is not None and upstream.http is None:  # a replica's process, with the tasks that it has
-            try:
-                there = await _at_another(service, head, message, tasks.endpoint)
-            except TaskGone:
-                if message.method != LISTEN:
-                    raise
-                rest = task_ids.listening_to(message.params, [], alone=False)  # no error, and not agreed to
-                return await _start(service, request, head, replace(message, params=rest), headless=headless)
+            there = await _of_process(service, request, head, message, tasks.endpoint, headless=headless)
             if there is not None:
                 return there
             tasks = replace(tasks, endpoint=service.state.mail.replica)
@@ -217,11 +259,26 @@ async def _start(
             if isinstance(params, Rejection):
                 return error(params, message.id)
             sent = replace(sent, params=params)
-    call = _call(service, request, head, sent, upstream, headless)
+    call = replace(_call(service, request, head, sent, upstream, headless), profile=profile)
     call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
-    return Rounds(service, head.route, exchange, replace(_addressee(message), tasks=tasks), bond=bond)
+    to = service.showing(replace(_addressee(message), tasks=tasks), profile)
+    return Rounds(service, head.route, exchange, to, bond=bond)
+
+
+async def _of_process(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request, replica: str, *, headless: bool
+) -> Message | Rounds | Followed | None:
+    """What answers a request for the tasks of a process at another replica, None where it is at this one. A listener
+    gets no error for tasks whose process has gone: they are not agreed to."""
+    try:
+        return await _at_another(service, head, message, replica)
+    except TaskGone:
+        if message.method != LISTEN:
+            raise
+    rest = task_ids.listening_to(message.params, [], alone=False)
+    return await _start(service, request, head, replace(message, params=rest), headless=headless)
 
 
 def _name_of(message: jsonrpc.Request) -> str | None:
@@ -250,6 +307,40 @@ def _unserved(
         if isinstance(found, Rejection):
             return found
     return headers.unknown_method("" if is_task else message.method)
+
+
+def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Profile]:
+    """The request with the effective capabilities in it, the very same where they are the declared ones; and what its
+    client can show."""
+    meta = meta_of(message.params)
+    declared = meta[META_CLIENT_CAPABILITIES]
+    effective = service.effective(head.route, head.client, declared)
+    if effective.capabilities is declared:
+        return message, effective.profile
+    meta = {**meta, META_CLIENT_CAPABILITIES: effective.capabilities}
+    return replace(message, params={**message.params, "_meta": meta}), effective.profile
+
+
+def _unread(
+    service: Service, request: Caller, head: Head, upstream: Upstream, said: tuple[str, str], raw: bytes
+) -> Call:
+    """A request for tools of which no more is known than its headers say, and what its client can show. A list counts
+    as one page of several where the body might name a cursor."""
+    (method, name), effective = said, _effective(service, head, raw)
+    params: Json = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
+    if method == "tools/list" and (b'"cursor"' in raw or apps_marks.might_show(raw)):  # which sees escaped letters
+        params["cursor"] = "?"
+    call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
+    return replace(call, profile=effective.profile)
+
+
+def _effective(service: Service, head: Head, raw: bytes) -> Effective:
+    """What holds for a body that nobody has read yet; the plain surface where it declares nothing."""
+    return service.effective(head.route, head.client, declared(raw) or {})
+
+
+def _profile_of(service: Service, head: Head, raw: bytes) -> Profile:
+    return _effective(service, head, raw).profile
 
 
 def _for_upstream(
@@ -287,13 +378,15 @@ async def _retried(
 
 
 def retried(service: Service, route: Route, principal: str, message: jsonrpc.Request) -> Message | Rounds:
-    """The retry's own progress token and log level replace the earlier ones."""
+    """The retry's own progress token, log level and profile replace the earlier ones."""
     parked = resumed(service, route, principal, message.method, message.params)
     if isinstance(parked, Rejection):
         return error(parked, message.id)
-    exchange = parked.exchange
-    exchange.call = replace(exchange.call, log_level=meta_of(message.params).get(META_LOG_LEVEL))
-    return Rounds(service, route, exchange, _addressee(message), parked.asked, parked.round + 1, parked.cursor)
+    exchange, meta = parked.exchange, meta_of(message.params)
+    profile = service.effective(route, client_of(principal), meta[META_CLIENT_CAPABILITIES]).profile
+    exchange.call = replace(exchange.call, log_level=meta.get(META_LOG_LEVEL), profile=profile)
+    to = service.showing(_addressee(message), profile)
+    return Rounds(service, route, exchange, to, parked.asked, parked.round + 1, parked.cursor)
 
 
 def _addressee(message: jsonrpc.Request) -> Addressee:
@@ -323,11 +416,24 @@ def _call(
     )
 
 
+def _learner(connector: Connector, call: Call) -> Callable[[Json], None] | None:
+    """What is to hear of the answer to a list of tools, which tells a host without Apps from then on what there is."""
+    return partial(connector.learn, call) if call.method == "tools/list" and not call.profile.shows_apps else None
+
+
+def _describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:
+    """Whether it asks for a description that is given here: one that is the same for every caller, or is added to."""
+    is_ours = not upstream.settings.forward_headers or head.route.apps is not None
+    return message.method == "server/discover" and is_ours
+
+
 async def _discover(
-    head: Head, message: jsonrpc.Request, upstream: Upstream, credentials: tuple[tuple[str, str], ...] = ()
+    head: Head, message: jsonrpc.Request, upstream: Upstream, profile: Profile, credentials: tuple[tuple[str, str], ...]
 ) -> Message:
     """Answered whatever the upstream's state: a probe that fails makes dual-era hosts fall back, or give up."""
+    credentials = credentials if upstream.settings.forward_headers else ()
     described = await upstream.describe(DISCOVER_S, credentials)
     description, age_s = described or (Description(_DIALECT), 0.0)
     result = discover_result(description, routing.synthesised_info(head.route), age_s)
-    return Message(jsonrpc.response(message.id, result), last=True)
+    lists_apps = await upstream.lists_apps(head.route, profile, credentials)
+    return Message(jsonrpc.response(message.id, for_host(result, profile, lists_apps=lists_apps)), last=True)

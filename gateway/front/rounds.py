@@ -16,7 +16,7 @@ from gateway.exchange import Exchange
 from gateway.front.elsewhere import Source
 from gateway.front.service import Service
 from gateway.parking import Parked
-from policies import jsonrpc, request_state, session
+from policies import apps, jsonrpc, request_state, session
 from policies.delivery import Addressee, Message, deliver
 from policies.errors import GatewayFault, Rejection
 from policies.exchange import Answer, Ask, Event, Fail, Reply, Withdraw, is_last
@@ -68,7 +68,8 @@ class Rounds:
     def _saw(self, event: Event) -> bool:
         """Takes an ask or its withdrawal; whether `event` was one."""
         if isinstance(event, Ask):
-            self.asked[event.key] = mrtr.ask_to_modern(event.method, event.params)
+            params = event.params if self.to.shows_apps else apps.strip_ask(event.method, event.params)
+            self.asked[event.key] = mrtr.ask_to_modern(event.method, params)
         elif isinstance(event, Withdraw):
             self.asked.pop(event.key, None)
         elif is_last(event):

@@ -21,12 +21,14 @@ from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import edge, forwarded, identity, routing, session, task_ids
 from policies.admission import Head
+from policies.delivery import Addressee
 from policies.edge import Doorman
 from policies.errors import Rejection
 from policies.exchange import Call, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
-from policies.mcp import INVALID_REQUEST, LISTEN, Era
+from policies.mcp import INVALID_REQUEST, LISTEN, Era, Json
+from policies.profiles import Effective, Profile, Profiles
 from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
@@ -97,16 +99,21 @@ class Service:
     drain: Drain
     parking: Parking
     metrics: Metrics
+    built_in: Sequence[Profile]
+    profiles: Profiles = field(init=False)
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
     trusted: Sequence[Network] = field(init=False)
     locks: Locks = field(default_factory=Locks)
+    _routes: Mapping[str, Route] = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.profiles = Profiles.of(self.built_in, self.settings.profiles)
         self.clients = identity.Clients.of(self.settings)
         self.doorman = edge.doorman(self.settings)
         self.trusted = forwarded.networks(self.settings.trusted_proxies)
+        self._routes = {session.route_key(route): route for route in self.settings.routes}
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
@@ -184,6 +191,23 @@ class Service:
 
     def _forwarding(self, upstream: str) -> Sequence[str]:
         return self.upstreams[upstream].settings.forward_headers
+
+    def ceiling(self, route: Route, client: str | None) -> Profile | None:
+        """The most that hosts of this client's (None: of nobody's) are shown on this route; None where nothing says."""
+        known = self.settings.clients.get(client) if client is not None else None
+        return self.profiles.ceiling(route.profile, known.profile if known is not None else None)
+
+    def effective(self, route: Route, client: str | None, declared: Json) -> Effective:
+        """Rung 9: what holds for a host that declares these capabilities."""
+        return self.profiles.effective(self.ceiling(route, client), declared)
+
+    def of_session(self, owner: FrontSession) -> Effective:
+        """What holds for a request in this session: what held at its `initialize`, or less, if less is allowed now."""
+        return self.effective(self._routes[owner.route], identity.client_of(owner.principal), owner.capabilities)
+
+    def showing(self, to: Addressee, profile: Profile) -> Addressee:
+        """An addressee whose host shows what this profile says."""
+        return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
 
     def bond(self, head: Head, upstream: Upstream, request: Caller) -> Bond | None:
         """Whom this upstream's own `requestState` is sealed to: a known caller of whom nothing goes upstream by which

@@ -8,6 +8,7 @@ upstream's response, which is the cancel.
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -19,18 +20,21 @@ from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
 from gateway.upstreams.wire import BOTH, Reception
-from policies import jsonrpc, task_ids
+from policies import apps, jsonrpc, task_ids
+from policies.apps_marks import might_show
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
 from policies.headers import name_in
-from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS
+from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS, Json
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.peek import Splice
+from policies.profiles import Profile
 from policies.request_state import Bond
 from policies.routing import timeouts_for
 from policies.sealing import NONCE_BYTES
 from policies.task_ids import TaskIds
 
+_CURSOR = b'"nextCursor"'
 _PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 
@@ -39,19 +43,32 @@ _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 class Relay:
     """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
-    where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in."""
+    where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
+    `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
+    that is read; `learn` is given the answer to a list of tools, before anything is left out of it, and without the
+    tools where they hold nothing of an interface."""
 
     service: Service
     request: web.BaseRequest
     method: str
     upstream: Upstream
     forwarded: tuple[tuple[str, str], ...]
+    profile: Callable[[], Profile]
     bond: Bond | None
     tasks: TaskIds | None = None
     name: str | None = None
+    uri: str | None = None
+    learn: Callable[[Json], None] | None = None
 
-    def to_client(self, data: bytes) -> bytes:
+    def to_client(self, data: bytes, *, is_error: bool) -> bytes:
         """The last message as the client gets it."""
+        max_bytes = self.service.settings.limits.max_app_bytes
+        large = apps.too_large(self.method, self.uri, len(data), max_bytes)
+        if large is not None:
+            raise UpstreamFault(large.message, data=large.data)
+        if self.learn is not None and not is_error:
+            self._learn(data, self.learn)
+        data = self._shown(data) or data
         if self.bond is not None:
             try:
                 data = self.bond.response(data, secrets.token_bytes(NONCE_BYTES))
@@ -66,7 +83,28 @@ class Relay:
 
     def on_the_way(self, data: bytes) -> bytes | None:
         """A notification as the client gets it, None where it does not."""
-        return data if self.tasks is None else self.tasks.message(data, self.method)
+        shown = self._shown(data)
+        return shown if self.tasks is None or shown is None else self.tasks.message(shown, self.method)
+
+    def _learn(self, data: bytes, learn: Callable[[Json], None]) -> None:
+        if not might_show(data):
+            return learn({"nextCursor": "?"} if _CURSOR in data else {})  # not escaped: that is a mark, too
+        try:
+            message = jsonrpc.loads(data)
+        except ValueError as odd:
+            raise UpstreamFault(f"what upstream {self.upstream.name} says cannot be read") from odd
+        if isinstance(message, dict) and isinstance(message.get("result"), dict):
+            learn(message["result"])
+        return None
+
+    def _shown(self, data: bytes) -> bytes | None:
+        """Less what this client's host does not show; None where it gets nothing of it."""
+        if self.profile().shows_apps:
+            return data
+        try:
+            return apps.strip_message(data, self.method, self.uri)
+        except ValueError as odd:
+            raise UpstreamFault(f"what upstream {self.upstream.name} says cannot be read") from odd
 
 
 async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
@@ -122,7 +160,7 @@ async def _json(relay: Relay, reception: Reception, splice: Splice) -> web.Respo
     if reception.status in (400, 404) and _is_legacy(body):
         raise UpstreamFault("the upstream no longer answers modern requests", contradiction=True)
     headers = {k: v for k, v in reception.headers.items() if k == "Retry-After"}
-    return reply.json(relay.to_client(body), reception.status, headers)
+    return reply.json(relay.to_client(body, is_error=bool(splice.error)), reception.status, headers)
 
 
 async def _stream(
@@ -139,7 +177,7 @@ async def _stream(
                 if verdict == "last":
                     assert event is not None
                     assert event.data is not None
-                    data = relay.to_client(event.data)
+                    data = relay.to_client(event.data, is_error=bool(splice.error))
                     await (stream.raw(block) if data is event.data else stream.event(data, event.id))
                     return await stream.end()
                 if verdict == "pass" and event is not None and event.data:

@@ -8,6 +8,7 @@ import asyncio
 import secrets
 
 from gateway.exchange import Exchange
+from policies import apps
 from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Ask, Call, Dialect, Fail, Notify
 from policies.mcp import INTERNAL_ERROR, MISSING_CLIENT_CAPABILITY, Json, at_least
@@ -69,7 +70,8 @@ class Asking:
         if isinstance(url, str) and url in self._visited:
             return {"action": "accept"}  # agreed to already: the user is not prompted twice for one address
         version = self._call.front.version
-        request = mrtr.ask_to_legacy(method, params, version, self._call.capabilities)
+        shown = params if self._call.profile.shows_apps else apps.strip_ask(method, params)  # before it is made text
+        request = mrtr.ask_to_legacy(method, shown, version, self._call.capabilities)
         if isinstance(request, Rejection):
             if method == "elicitation/create":
                 return mrtr.CANCEL

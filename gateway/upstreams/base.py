@@ -27,6 +27,14 @@ class Connector(Protocol):
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         """The upstream in its own words, as it tells a caller with these credentials; asked with no capabilities."""
 
+    async def hides(self, call: Call) -> bool:
+        """Whether a tool call names what its host, which shows no Apps, is not to know of: such a call is not sent.
+        Raises the `Fault` with which the upstream does not list its tools to this caller."""
+
+    def learn(self, call: Call, result: Json) -> None:
+        """What the upstream answered to a call; without its `tools` where they hold nothing of an interface. They tell
+        what is to be hidden of them from now on."""
+
 
 class Ids:
     """Request ids towards upstreams: unique over all connectors, callers and replicas, so that no answer can be taken

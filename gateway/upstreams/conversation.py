@@ -15,7 +15,7 @@ from typing import Any
 from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.upstreams.sessions import Sessions
-from policies import jsonrpc
+from policies import apps, jsonrpc
 from policies.errors import Fault, Rejection, UpstreamFault
 from policies.exchange import Answer, Ask, Call, Dialect, Fail, Notify, UpstreamSession, Withdraw
 from policies.mcp import (
@@ -71,6 +71,8 @@ class Conversation:
         """The task that the upstream has made of the call, as last seen."""
         self.outcome: Json | None = None
         """The result of the task."""
+        self.on_notice: Callable[[str], None] = lambda _: None
+        """Told the method of each notification."""
         self.visits: Fail | None = None
         """The -32042 with which the upstream refused to run the call before its user has been somewhere."""
 
@@ -98,6 +100,7 @@ class Conversation:
         """Takes a notification: this call's own go to its caller, what concerns everybody who shares the session to
         all of them. In the caller's own session everything is the caller's."""
         params = dict(params)
+        self.on_notice(method)
         if method == CANCELLED:
             self._withdraw(params)
         elif method == PROGRESS:
@@ -171,7 +174,8 @@ class Conversation:
         client = self._call.front
         if client.era == "modern" or at_least(client.version, self._dialect.version):
             return params
-        return mrtr.ask_to_legacy(method, params, client.version, self._call.capabilities)
+        shown = params if self._call.profile.shows_apps else apps.strip_ask(method, params)  # before it is made text
+        return mrtr.ask_to_legacy(method, shown, client.version, self._call.capabilities)
 
     def _refuse(self, request_id: Any, why: str) -> None:
         self._background.start(self._tell(jsonrpc.error_response(request_id, METHOD_NOT_FOUND, why, None)))

@@ -26,9 +26,9 @@ from gateway.upstreams.shared_session import Shared
 from gateway.upstreams.streams import Place, Streams
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import EVENTS
-from policies import headers, jsonrpc
+from policies import apps, headers, jsonrpc
 from policies.errors import Fault, SessionGone, UpstreamFault
-from policies.exchange import Call, Dialect, Fail, FrontSession, UpstreamSession
+from policies.exchange import Answer, Call, Dialect, Fail, FrontSession, UpstreamSession
 from policies.identity import principal
 from policies.mcp import (
     ASK_CAPABILITY,
@@ -65,9 +65,10 @@ class LegacyConnector:
         self.sessions = Sessions(wire, state, ids, session_ttl_s)
         self._wire = wire
         self._ids = ids
-        self._schemas = Schemas(wire.name, self._page)
+        self._schemas = Schemas(wire.name, self._page, by_session=True)
         self._running: dict[int, Conversation] = {}
         self._streams = Streams(wire, self.sessions, self._running, self._hear_for_all)
+        self._streams.on_notice = self._notice
         self.sessions.start_pump = self._streams.start_pump
         self._background = Background()
 
@@ -94,6 +95,13 @@ class LegacyConnector:
         if call.method != "notifications/initialized":  # that has been sent
             params = _with_meta(call.params, call.meta)
             await self.sessions.tell(session, jsonrpc.notification(call.method, params), call.forwarded)
+
+    async def hides(self, call: Call) -> bool:
+        return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
+
+    def learn(self, call: Call, result: Json) -> None:
+        if call.method == "tools/list" and not call.profile.shows_apps:
+            self._schemas.learn(call, result)
 
     async def close(self) -> None:
         await self._background.over()
@@ -162,11 +170,17 @@ class LegacyConnector:
                     self.sessions.release(shared)
 
     async def _call_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
-        await self._call(call, session, Conversation(self.sessions, session, call, exchange, None, None))
+        talk = Conversation(self.sessions, session, call, exchange, None, None)
+        talk.on_notice = partial(self._notice, call)
+        if not await self._refused(call, exchange):
+            await self._call(call, session, talk)
+            self._learn(call, exchange)
 
     async def _call_shared(self, call: Call, shared: Shared, exchange: Exchange) -> None:
         if not offers(shared.description, call.method):
             exchange.emit(Fail(METHOD_NOT_FOUND, f"{call.method} is not offered here"))
+            return
+        if await self._refused(call, exchange):
             return
         if call.method == "tools/call" and call.mirrors:
             # a legacy upstream compares nothing, so what routed this call is compared here
@@ -191,6 +205,7 @@ class LegacyConnector:
             )
             await self._call(call, shared.session, talk)
             if talk.visits is None:
+                self._learn(call, exchange)
                 return
             if not await visits.agreed(talk.visits):
                 exchange.emit(Fail(INTERNAL_ERROR, talk.visits.message, dialect=self.dialect))
@@ -216,6 +231,18 @@ class LegacyConnector:
         finally:
             del self._running[request_id]
             await talk.close()
+
+    async def _refused(self, call: Call, exchange: Exchange) -> bool:
+        """Answers the call of a tool that its host is not to know of."""
+        if not await self.hides(call):
+            return False
+        why = apps.unknown_tool(call.params.get("name"))
+        exchange.emit(Fail(why.code, why.message))
+        return True
+
+    def _learn(self, call: Call, exchange: Exchange) -> None:
+        if isinstance(exchange.last, Answer):
+            self.learn(call, exchange.last.result)
 
     def _limits(self, call: Call) -> Timeouts:
         return timeouts_for(self._wire.settings, call.method, call.params.get("name"))
@@ -323,6 +350,10 @@ class LegacyConnector:
         if isinstance(shared.description.capabilities.get("logging"), dict):
             await self.sessions.request(shared.session, "logging/setLevel", {"level": level}, shared.forwarded)
 
+    def _notice(self, call: Call, method: str) -> None:
+        if method == "notifications/tools/list_changed":
+            self._schemas.forget_of(call)
+
     def _hear_for_all(self, shared: Shared, method: str, params: Json) -> None:
         if method == "notifications/tools/list_changed":
             self._schemas.forget()
@@ -331,12 +362,21 @@ class LegacyConnector:
     async def _page(self, call: Call, cursor: str | None) -> Json | None:
         """One page of the tools as this caller sees them."""
 
+        params: Json = {} if cursor is None else {"cursor": cursor}
+        if call.owner is not None:
+            session = await self.sessions.owned(call.owner, call.forwarded, call.capabilities)
+            message = await self.sessions.request(session, "tools/list", params, call.forwarded)
+            return _result(message)
+
         async def list_tools(shared: Shared) -> Json:
-            params: Json = {} if cursor is None else {"cursor": cursor}
             return await self.sessions.request(shared.session, "tools/list", params, call.forwarded)
 
-        result = (await self._borrowed(call, list_tools)).get("result")
-        return result if isinstance(result, dict) else None
+        return _result(await self._borrowed(call, list_tools))
+
+
+def _result(message: Json) -> Json | None:
+    result = message.get("result")
+    return result if isinstance(result, dict) else None
 
 
 def _with_meta(params: Json, meta: Json) -> Json:

@@ -19,7 +19,7 @@ from gateway.upstreams.patience import STREAM, Patience, within, within_own
 from gateway.upstreams.schemas import Schemas
 from gateway.upstreams.transport import Reception, Transport
 from gateway.upstreams.wire import BOTH
-from policies import headers, jsonrpc
+from policies import apps, headers, jsonrpc
 from policies.errors import ClientFault, Rejection, UpstreamFault
 from policies.exchange import Answer, Call, Dialect, Fail, Notify
 from policies.headers import ParamHeader
@@ -68,6 +68,13 @@ class ModernConnector:
             raise UpstreamFault(f"upstream {self._wire.name} does not describe itself")
         return of_discover(result, self.dialect.version)
 
+    async def hides(self, call: Call) -> bool:
+        return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
+
+    def learn(self, call: Call, result: Json) -> None:
+        if call.method == "tools/list" and not call.profile.shows_apps:
+            self._schemas.learn(call, result)
+
     # one call
 
     async def _specs(self, call: Call, fresh: bool) -> tuple[ParamHeader, ...]:
@@ -79,6 +86,10 @@ class ModernConnector:
 
     async def _call(self, call: Call, exchange: Exchange) -> None:
         """To the answer, asking a caller that cannot carry an `InputRequiredResult` itself what the upstream wants."""
+        if await self.hides(call):
+            why = apps.unknown_tool(call.params.get("name"))
+            exchange.emit(Fail(why.code, why.message))
+            return
         if call.method == "tools/call" and call.mirrors and not self._wire.has_headers:
             # nobody behind here can compare what routed this call
             sent, arguments = CIMultiDict(call.param_headers), call.params.get("arguments") or {}
@@ -99,6 +110,8 @@ class ModernConnector:
                 raise UpstreamFault(needs.message, http=needs.http)
             call = replace(call, params=await asking.round(needs))
         asking.done()
+        if isinstance(result, dict):
+            self.learn(call, result)
         self._emit_last(status, message, exchange)
 
     async def _answered(self, call: Call, exchange: Exchange) -> tuple[int, Json]:
@@ -167,13 +180,19 @@ class ModernConnector:
 
     async def _listen(self, call: Call, heard: Heard) -> None:
         """One listen stream to its end, acknowledgement included."""
+
+        def on(method: str, params: Json) -> None:
+            if method == "notifications/tools/list_changed":
+                self._schemas.forget()
+            heard(method, params)
+
         request_id = self._ids.next()
         body, head = self._request(call, request_id, ())
         patience = replace(STREAM, endpoint=self._wire.known_endpoint(call.endpoint))
         async with self._wire.request("POST", head, body, patience) as reception:
             # a stream has no end of its own; a refusal has
             async with within(None if reception.kind == "sse" else self._limits(call).total_s, self._wire.name):
-                message = await self._last_message(reception, request_id, heard)
+                message = await self._last_message(reception, request_id, on)
             if not isinstance(message.get("result"), dict):
                 raise _fault(fail(message.get("error"), self.dialect, reception.status))
 

@@ -20,6 +20,7 @@ from gateway.exchange import Exchange
 from gateway.metrics import Metrics
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.shared import Shared as State
+from gateway.upstreams.apps import Look
 from gateway.upstreams.base import Connector, Ids
 from gateway.upstreams.faults import unauthorized
 from gateway.upstreams.http_sse import EitherTransport, HttpSse
@@ -37,7 +38,9 @@ from policies.exchange import Call
 from policies.forwarded import lasting
 from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era
 from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
+from policies.profiles import Profile
 from policies.settings import Settings
+from policies.settings_routes import Route
 from policies.translation.discover import Description, client_capabilities, of_discover
 
 log = logging.getLogger(__name__)
@@ -49,6 +52,9 @@ ERA_TTL_S = 86_400.0
 
 ERA_LOOK_S = 30.0
 """How old a verdict in hand may be before the store is asked for a newer one, which another process may have found."""
+
+APPS_S = 2.0
+"""How long a host's first question waits to learn whether the upstream lists Apps: clients give it 5 s and more."""
 
 DESCRIPTION_TTL_S = 60.0
 """How old a description may be before it is fetched again; the old one is served meanwhile."""
@@ -80,6 +86,7 @@ class Upstream:
         self.session_transport = self.wire if self.http is None else _for_sessions(self.http, ids)
         self.modern = ModernConnector(self.wire, ids, state)
         self.legacy = LegacyConnector(self.session_transport, state, ids, settings.sessions.ttl_s)
+        self.apps = Look(name, self.leg)
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
         self._ids = ids
@@ -162,6 +169,13 @@ class Upstream:
             log.info("upstream %s does not describe itself to a caller: %s", self.name, fault.message)
             return None
 
+    async def lists_apps(self, route: Route, profile: Profile, credentials: Credentials) -> bool | None:
+        """Whether hosts with this profile are to be told of its Apps though it keeps silent; None where the route says
+        nothing of that kind."""
+        if route.apps is None:
+            return None
+        return profile.shows_apps and await self.apps.lists_apps(profile, APPS_S, credentials)
+
     async def forget_era(self) -> None:
         """The upstream has contradicted what was found out about it."""
         self._found = None
@@ -180,6 +194,7 @@ class Upstream:
         await self.close()
 
     async def close(self) -> None:
+        self.apps.close()
         if self._describing is not None:
             self._describing.cancel()
         await self._probing.close()

@@ -6,6 +6,7 @@ Specification: 2025-11-25 basic/transports (Listening for Messages from the Serv
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from gateway.background import Background
 from gateway.exchange import Exchange
@@ -77,6 +78,8 @@ class Streams:
         self._running = running
         self._hear_for_all = hear
         self._background = Background()
+        self.on_notice: Callable[[Call, str], None] = lambda *_: None
+        """Told the method of each notification to the owner of a session."""
 
     def start_pump(self, shared: Shared) -> asyncio.Task[None]:
         """Reads the stream of a shared session for as long as the session lives."""
@@ -88,6 +91,7 @@ class Streams:
     async def listen_owned(self, call: Call, session: UpstreamSession, exchange: Exchange) -> None:
         """The session's GET stream for its one owner, asks included; resumed when the upstream closes it."""
         talk = Conversation(self.sessions, session, call, exchange, None, None)
+        talk.on_notice = partial(self.on_notice, call)
         place = Place()
         try:
             await self._get(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from policies.exchange import Dialect
 from policies.mcp import (
+    APPS_EXTENSION,
     ASK_CAPABILITY,
     CAPABILITY_OF,
     LATEST_LEGACY,
@@ -18,6 +19,7 @@ from policies.mcp import (
     Json,
     at_least,
 )
+from policies.profiles import Profile
 from policies.translation.messages import without_meta
 
 _CLIENT_SINCE = {
@@ -174,6 +176,27 @@ def initialize_result(description: Description, version: str, fallback_info: Jso
     if description.instructions is not None:
         result["instructions"] = description.instructions
     return result
+
+
+def for_host(result: Json, profile: Profile, *, lists_apps: bool | None = None) -> Json:
+    """The result of either method as a host with this profile is told it: of Apps only where it shows them (MCP Apps
+    2026-01-26, Client<>Server Capability Negotiation).
+
+    `lists_apps`: None where hosts are told what the server says; else whether it lists tools with an interface, of
+    which they are told also where it keeps silent. What one host is told and another is not, nobody may share."""
+    capabilities = _object(result.get("capabilities"))
+    offers = APPS_EXTENSION in _object(capabilities.get("extensions"))
+    if offers and not profile.shows_apps:
+        capabilities = _without_extension(capabilities, APPS_EXTENSION)
+        if not capabilities["extensions"]:
+            capabilities = _less(capabilities, "extensions")
+    elif lists_apps and profile.shows_apps and not offers:
+        apps = {APPS_EXTENSION: {"mimeTypes": list(profile.apps)}}
+        capabilities = {**capabilities, "extensions": {**_object(capabilities.get("extensions")), **apps}}
+    elif not offers and lists_apps is None:
+        return result
+    scope = {"cacheScope": "private"} if "cacheScope" in result else {}
+    return {**result, "capabilities": capabilities, **scope}
 
 
 def _less(value: Json, *keys: str) -> Json:

@@ -57,3 +57,30 @@ async def test_content_that_is_there_stays_what_it_is(door: Door) -> None:
     assert "structuredContent" not in answer.result
     assert answer.result["_meta"] == {"com.example/x": 1}
     assert PREFIX + "serverInfo" not in answer.result["_meta"]
+
+
+APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+VIEW = {"type": "resource", "resource": {"uri": "ui://a/view", "mimeType": "text/html", "text": "<p>1</p>"}}
+
+
+@pytest.mark.field("AB9")
+@every_pair
+@pytest.mark.parametrize("capabilities", [{}, APPS], ids=["without apps", "with apps"])
+@pytest.mark.parametrize("structured", [{"n": 1}, {"n": "no integer"}], ids=["as promised", "not as promised"])
+async def test_a_schema_is_promised_and_kept_whatever_the_host_can_show(
+    door: Door, front_era: str, upstream_era: str, capabilities: Json, structured: Json
+) -> None:
+    """What is left out of a tool and its result is no part of its schema: the data of a view is the tool's data."""
+    upstream = door.upstream(upstream_era)
+    linked = {"ui": {"resourceUri": "ui://a/view"}}
+    tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": STRICT, "_meta": linked}
+    upstream.on["tools/list"] = {"tools": [tool]}
+    upstream.on["tools/call"] = {"content": [VIEW], "structuredContent": structured, "_meta": linked}
+    pair = (front_era, upstream_era)
+    listed = await ask_pair(door, pair, "tools/list", {}, capabilities=capabilities)
+    assert listed.result["tools"][0]["outputSchema"] == STRICT
+    answer = await ask_pair(door, pair, "tools/call", {"name": "t"}, capabilities=capabilities)
+    assert answer.result["structuredContent"] == structured
+    assert "isError" not in answer.result
+    [block] = answer.result["content"]
+    assert block == VIEW if capabilities else json.loads(block["text"]) == structured

@@ -12,14 +12,18 @@ import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.cli import main
 from gateway.config import json_schema
 from gateway.demo.children import running
+from policies.mcp import APPS_EXTENSION
+from policies.settings_profiles import BUILT_IN
 from policies.wellformed import sealing_key
 from tests.http_wire import DEADLINE_S
+from tests.peers import LegacyUpstream, ModernUpstream
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -174,6 +178,17 @@ async def test_check_shows_what_a_command_runs_and_none_of_its_secrets(tmp_path:
     assert "planted" not in done.out
 
 
+async def test_check_shows_what_hosts_are_shown_at_most(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "upstreams: {a: {url: http://a/}}\n"
+        "routes: [{path: /mcp, upstream: a, profile: desktop-apps-2026-01-26-v1, apps: advertise}]\n"
+        f"clients: {{ci: {{keys: ['sha256:{64 * '0'}'], routes: [/mcp], profile: core-v1}}}}"
+    )
+    done = await run("check", "-c", "config.yaml", cwd=tmp_path)
+    assert "/mcp -> a: http://a/, era auto, profile desktop-apps-2026-01-26-v1, apps advertise\n" in done.out
+    assert "client ci: /mcp, profile core-v1\n" in done.out
+
+
 async def test_check_notes_what_an_operator_may_not_have_meant(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
         "upstreams: {a: {url: http://a/}, b: {url: http://b/}}\nroutes: [{path: /mcp, upstream: a}]"
@@ -242,9 +257,48 @@ async def test_probe_tells_a_server_of_sessions_from_one_of_2026_07_28() -> None
     assert json.loads(modern.out)["versions"] == ["2026-07-28"]
     assert json.loads(modern.out)["serverInfo"]["name"] == "weather"
     assert set(json.loads(modern.out)["capabilities"]) == {"tools", "prompts", "resources"}
+    assert list(json.loads(modern.out)["hosts"]) == list(BUILT_IN)
     assert f"```\n$ mcp-front-door probe http://127.0.0.1:9000/mcp\n{shown.out}```" in (
         ROOT / "docs" / "commands.md"
     ).read_text(encoding="utf-8")
+
+
+ANSWERS = {
+    # what it says of Apps, whether it lists any, what hosts that show Apps get
+    "says so": (True, True, "negotiated"),
+    "forgets to say so": (False, True, "degraded: lists tools with an interface"),
+    "has none": (False, False, "degraded: the server does not name"),
+}
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize("answers", ANSWERS)
+async def test_probe_asks_in_the_name_of_hosts_of_each_profile(era: str, answers: str) -> None:
+    says, lists, apps = ANSWERS[answers]
+    offers: dict[str, Any] = {"tools": {}, "extensions": {APPS_EXTENSION: {}} if says else {}}
+    upstream = ModernUpstream(capabilities=offers) if era == "modern" else LegacyUpstream(capabilities=offers)
+    async with upstream:
+        if lists:
+            meta = {"ui": {"resourceUri": "ui://map/view"}}
+            upstream.on["tools/list"] = {"tools": [{"name": "map", "inputSchema": {}, "_meta": meta}]}
+        done = await run("probe", upstream.url, "--json")
+    hosts = json.loads(done.out)["hosts"]
+    states = {name: [layer["state"] for layer in layers] for name, layers in hosts.items()}
+    last = hosts[BUILT_IN[-1]][-1]
+    assert states["core-v1"] == ["negotiated", "negotiated", "unavailable", "unavailable"]
+    assert states["interactive-v1"] == ["negotiated", "negotiated", "negotiated", "unavailable"]
+    assert states[BUILT_IN[-1]][:3] == ["negotiated", "negotiated", "negotiated"]
+    assert f"{last['state']}: {last['detail']}".startswith(apps)
+    assert [layer["layer"] for layer in hosts["core-v1"]][::3] == ["Protocol Connection", "Apps Host"]
+    assert isinstance(upstream, ModernUpstream) or not upstream.live, "a session was left open"
+    assert not upstream.calls("tools/call")
+
+
+async def test_probe_says_what_an_older_server_cannot_carry() -> None:
+    async with LegacyUpstream(version="2025-06-18", sessions=False) as upstream:
+        done = await run("probe", upstream.url)
+    assert "Protocol Connection degraded    asked for 2025-11-25, answered in 2025-06-18" in done.out
+    assert "Interactive Host    degraded    2025-06-18 has no elicitation by url" in done.out
 
 
 async def test_probe_of_nothing_ends_with_4_and_shows_no_query() -> None:

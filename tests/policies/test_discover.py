@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policies.exchange import Dialect
 from policies.mcp import LEGACY_VERSIONS, Json
+from policies.profiles import Profile
 from policies.translation import discover
 from policies.translation.discover import Description, of_discover, of_initialize
 
@@ -424,3 +425,55 @@ def test_no_description_is_too_odd_and_no_unknown_member_is_lost(raw: Json, vers
         assert legacy["protocolVersion"] == version
         assert isinstance(legacy["serverInfo"], dict)
         assert isinstance(legacy.get("instructions", ""), str)
+
+
+# what a host is told of Apps
+
+DESKTOP_APPS = Profile("desktop", True, True, ("text/html;profile=mcp-app",))
+PLAIN = Profile("core-v1")
+SYNTHESISED = {UI: {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+def with_scope(extensions: Json | None, scope: str | None = "public") -> Json:
+    capabilities = {"tools": {}} | ({} if extensions is None else {"extensions": extensions})
+    return {"capabilities": capabilities, "x-unknown": 1} | ({} if scope is None else {"cacheScope": scope})
+
+
+FOR_HOST: list[tuple[str, Profile, bool | None, Json | None, Json | None, str]] = [
+    # sentence, profile, whether it lists Apps, extensions that the upstream names, that the host is told, cacheScope
+    ("nothing of Apps is the same for everybody", PLAIN, None, None, None, "public"),
+    ("also where there are other extensions", PLAIN, None, {TASKS: {}}, {TASKS: {}}, "public"),
+    (
+        "a host that shows Apps is told in the server's words",
+        DESKTOP_APPS,
+        None,
+        {UI: {"a": 1}},
+        {UI: {"a": 1}},
+        "private",
+    ),
+    ("another is not", PLAIN, None, {UI: {"a": 1}}, None, "private"),
+    ("but of what else there is", PLAIN, None, {UI: {}, TASKS: {}}, {TASKS: {}}, "private"),
+    ("a silent server that lists Apps is helped out", DESKTOP_APPS, True, None, SYNTHESISED, "private"),
+    ("beside what it does say", DESKTOP_APPS, True, {TASKS: {}}, {TASKS: {}} | SYNTHESISED, "private"),
+    ("not where it says so itself", DESKTOP_APPS, True, {UI: {"a": 1}}, {UI: {"a": 1}}, "private"),
+    ("nor where it lists none", DESKTOP_APPS, False, None, None, "private"),
+    ("nor for a host that shows none", PLAIN, True, None, None, "private"),
+]
+
+
+@pytest.mark.parametrize(
+    ("profile", "lists_apps", "named", "told", "scope"), [r[1:] for r in FOR_HOST], ids=[r[0] for r in FOR_HOST]
+)
+def test_a_host_is_told_of_apps_if_it_shows_them(
+    profile: Profile, lists_apps: bool | None, named: Json | None, told: Json | None, scope: str
+) -> None:
+    before = repr(named)
+    found = discover.for_host(with_scope(named), profile, lists_apps=lists_apps)
+    assert found == with_scope(told, scope)
+    assert discover.for_host(with_scope(named, None), profile, lists_apps=lists_apps) == with_scope(told, None)
+    assert repr(named) == before
+
+
+def test_odd_capabilities_and_extensions_are_left_alone() -> None:
+    for odd in ({"capabilities": 5}, {"capabilities": {"extensions": [1]}}, {}):
+        assert discover.for_host(dict(odd), PLAIN) == odd

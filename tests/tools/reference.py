@@ -16,7 +16,8 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
-    *("Route", "Rule", "Match", "Client", "Limits", "Sessions", "Streams", "Store", "StoreTls", "Log"),
+    *("Route", "Rule", "Match", "Client", "ProfileSettings"),
+    *("Limits", "Sessions", "Streams", "Store", "StoreTls", "Log"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -32,6 +33,7 @@ TITLES: Final = {
     "Rule": "`routes[].rules[]`",
     "Match": "A match: `method`, `name` and each of `params`",
     "Client": "`clients.NAME`",
+    "ProfileSettings": "`profiles.NAME`",
     "Limits": "`limits`",
     "Sessions": "`sessions`",
     "Streams": "`streams`",
