@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from policies.mcp import APPS_EXTENSION
 from policies.settings import Settings
 from tests.edge.process import connections, until
 from tests.gateway_process import GatewayProcess, running
@@ -27,7 +28,7 @@ ROWS = {row[0].strip("`"): row[1:] for row in _ROW.findall(TEXT)}
 ALL = {row[0]: row[1] for row in re.findall(r"^\| `([a-z_.]+)` \| ([^|]+?) \|", TEXT, re.MULTILINE)}
 SMALL: dict[str, Any] = {
     "limits": {"max_body_bytes": 65536, "max_head_bytes": 16384, "max_depth": 32, "max_batch": 2}
-    | {"max_response_bytes": 4096, "max_event_bytes": 2048},
+    | {"max_response_bytes": 4096, "max_event_bytes": 2048, "max_app_bytes": 1024},
     "streams": {"max_http_sse": 1},
     "connections": {"head_s": 0.3, "body_s": 0.3, "write_stall_s": 0.5, "max": 20, "max_per_peer": 10},
 }
@@ -141,6 +142,13 @@ async def _large_event(front: Front, upstream: ModernUpstream) -> Answer:
     return await front.modern("tools/call", {"name": "echo"}, headers={"Accept": "application/json"})
 
 
+async def _large_app(front: Front, upstream: ModernUpstream) -> Answer:
+    mime = "text/html;profile=mcp-app"
+    upstream.on["resources/read"] = {"contents": [{"uri": "ui://a", "mimeType": mime, "text": "x" * 1500}]}
+    shows = {"extensions": {APPS_EXTENSION: {"mimeTypes": [mime]}}}
+    return await front.modern("resources/read", {"uri": "ui://a"}, capabilities=shows)
+
+
 async def _silent(front: Front, upstream: ModernUpstream) -> Answer:
     async def answer(call: Call) -> None:
         await call.gone()
@@ -174,6 +182,7 @@ PROVOKED: dict[str, Callable[[Front, ModernUpstream], Awaitable[Answer]]] = {
     "gzip members": _members,
     "limits.max_response_bytes": _large_result,
     "limits.max_event_bytes": _large_event,
+    "limits.max_app_bytes": _large_app,
     "upstreams.timeouts.first_byte_s": _silent,
     "upstreams.timeouts.total_s": _endless,
 }
