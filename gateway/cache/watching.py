@@ -26,8 +26,9 @@ MAX_WATCHES: Final = 64
 LOOK_S: Final = 1.0
 """How often it is looked whether anybody still fetches."""
 
-READY_S: Final = 0.5
-"""How long a request that fills the cache waits until changes of its answer can be heard."""
+READY_S: Final = 2.0
+"""How long a request that fills the cache waits until changes of its answer can be heard; once, where a server neither
+agrees nor refuses in that time."""
 
 AGAIN_S: Final = (1.0, 5.0, 30.0, 60.0)
 """Pauses before a stream that ended is asked for again; the last one repeats."""
@@ -36,8 +37,8 @@ AGAIN_S: Final = (1.0, 5.0, 30.0, 60.0)
 @dataclass(eq=False, slots=True)
 class Watch:
     """`until_s`: by the loop's clock, how long anything is kept whose changes it tells; `fetching`: how much is fetched
-    meanwhile. `settled`: whether it has been agreed to, or refused, once. `unheard`: something was kept that may have
-    changed before it could be heard."""
+    meanwhile. `settled`: it has been agreed to or refused, or waited for, once. `unheard`: something was kept that may
+    have changed before it could be heard."""
 
     upstream: Upstream
     call: Call
@@ -81,6 +82,7 @@ class Watching:
             settling = asyncio.create_task(watch.settled.wait())
             await asyncio.wait({settling}, timeout=READY_S)
             settling.cancel()
+            watch.settled.set()
             yield
         finally:
             watch.fetching -= 1
