@@ -1,7 +1,7 @@
 """What a list of 100 KiB costs from where: this process's memory, the store, the server, nginx passing it through, and
 FastMCP's response cache.
 
-    make bench-cache [ARGS="--requests 500 --rounds 6"]
+    make bench-cache [ARGS="--requests 5000 --rounds 6"]
 
 All of them run at once and are asked in turns, 16 connections each, so that what the machine does meanwhile hits all.
 Told is the CPU time of a server's own processes for one request, and its ratio to nginx, which does not depend on the
@@ -50,7 +50,10 @@ http {{
 @contextmanager
 def process(command: Sequence[str], port: int) -> Iterator[int]:
     """Runs a server until the end, and waits until it listens; its process group."""
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    env = {**os.environ, "FASTMCP_LOG_LEVEL": "ERROR"}
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, env=env
+    )
     try:
         asyncio.run(_listens(port))
         yield child.pid
@@ -130,7 +133,7 @@ def gateway(folder: Path, name: str, up: int, store: str, **more: Any) -> tuple[
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-cache", description=__doc__)
-    parser.add_argument("--requests", type=int, default=400, help="lists of each in a round")
+    parser.add_argument("--requests", type=int, default=2000, help="lists of each in a round")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with ExitStack() as stack:

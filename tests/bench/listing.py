@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 import sys
+from typing import cast
 
 import uvloop
 
@@ -40,8 +41,7 @@ class Canned(asyncio.Protocol):
         self._read = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._read += data
