@@ -14,6 +14,7 @@ from typing import Protocol
 from prometheus_client.core import Metric
 
 from gateway import tls_files
+from gateway.cache.cache import Cache, Done, Order
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
@@ -89,21 +90,25 @@ class Gateway:
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
         metrics = Metrics()
+        upstreams = Upstreams(settings, self._state, metrics)
+        cache = Cache(settings.cache, self._state, lambda: self.service.ring, metrics)
+        upstreams.on_change(cache.heard)
         self.service = Service(
             settings,
             self._state,
             self._ring(settings),
-            Upstreams(settings, self._state, metrics),
+            upstreams,
             Exchanges(settings.streams.resume_ttl_s),
             self._drain,
             Parking(settings.streams.ask_ttl_s),
             metrics,
             built_in(),
+            cache,
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
         self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse).handle, bounds, max_head_bytes)
-        status = Status(lambda: self.service.settings, self._health, self._rendered)
+        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
@@ -121,6 +126,8 @@ class Gateway:
             "Calls and streams of sessions that run or can be resumed.",
             lambda: len(self.service.exchanges),
         )
+        metrics.gauges["mcp_front_door_cache_entries"] = ("Answers of upstreams held here.", lambda: len(cache.shelf))
+        metrics.gauges["mcp_front_door_cache_bytes"] = ("What those take.", lambda: cache.shelf.bytes)
         metrics.gauges["mcp_front_door_calls_parked"] = (
             "Calls that wait until their client of 2026-07-28 comes back with its answers.",
             lambda: len(self.service.parking),
@@ -204,6 +211,7 @@ class Gateway:
         await self._http_sse.close()
         await self.service.exchanges.close()
         await self.service.parking.close()
+        await self.service.cache.close()
         await self.service.upstreams.close()
         await self._state.close()
 
@@ -216,6 +224,10 @@ class Gateway:
     def _is_asking(self) -> bool:
         """Whether a call here waits for its client."""
         return bool(self.service.parking) or self.service.exchanges.is_asking()
+
+    async def order(self, order: Order, upstream: str | None) -> Done:
+        """Does what is asked of the cache."""
+        return await self.service.cache.obey(order, self.service.upstreams, upstream)
 
     def counted(self) -> tuple[Metric, ...]:
         """Everything that this process has counted."""

@@ -99,6 +99,11 @@ class Metrics(Collector):
             "Requests that went to another endpoint after one had failed.",
             "upstream",
         )
+        self.cached = Counter(
+            "mcp_front_door_cache_requests_total",
+            "Requests that the cache was asked about, by how they were answered.",
+            *("upstream", "mcp_method_name", "outcome"),
+        )
         self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
         self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
         self.in_flight = 0
@@ -115,7 +120,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counters = (self.upstream_errors, self.upstream_retries, self.sessions_opened, self.sessions_ended)
-        for counted in (self.served, self.asked, *counters):
+        for counted in (self.served, self.asked, self.cached, *counters):
             yield counted.collect()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, read())

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from policies import wellformed
 
-Purpose = Literal["session", "state", "upstream-state", "cursor", "task", "mail", "http-sse"]
+Purpose = Literal["session", "state", "upstream-state", "cursor", "task", "mail", "http-sse", "cache"]
 
 NONCE_BYTES: Final = 28
 """Fresh random bytes for each token: a salt of 16 and a GCM nonce of 12."""
@@ -40,6 +40,8 @@ _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,16}")
 _INFO: Final = b"mcp-front-door token 1"
 _NONCE_INFO: Final = b"mcp-front-door nonce 1"
 _STORED, _DEFLATED = b"\0", b"\1"
+_IN_BYTES: Final = " bytes"
+"""Keeps what is sealed as bytes from being opened as a token, and the other way round; no key id has a space."""
 _WORTH_PACKING_BYTES: Final = 64
 """Below, zlib gains nothing."""
 
@@ -137,6 +139,34 @@ def unseal(ring: KeyRing, purpose: Purpose, context: str, token: str) -> bytes |
     except InvalidTag:
         return None
     return _unpacked(plain)
+
+
+def seal_bytes(ring: KeyRing, purpose: Purpose, context: str, payload: bytes, nonce: bytes) -> bytes:
+    """The same for what is kept in the store and not in text: of any size, and as it is."""
+    if len(nonce) != NONCE_BYTES:
+        raise ValueError(f"the nonce must be {NONCE_BYTES} bytes")
+    key_id, key = ring.keys[0]
+    sealed = _cipher(key, nonce[:_SALT_BYTES]).encrypt(
+        nonce[_SALT_BYTES:], payload, _bound(purpose, context, key_id + _IN_BYTES)
+    )
+    return f"{_VERSION}{key_id}.".encode() + nonce + sealed
+
+
+def unseal_bytes(ring: KeyRing, purpose: Purpose, context: str, sealed: bytes) -> bytes | None:
+    """The payload; None for anything else than what `seal_bytes` gave for this purpose, context and ring."""
+    head, dot, _ = sealed[:32].partition(b".")
+    key_id = head[1:].decode(errors="replace")
+    key = next((key for known, key in ring.keys if known == key_id), None)
+    start = len(head) + len(dot)
+    if head[:1] != _VERSION.encode() or key is None or len(sealed) <= start + NONCE_BYTES:
+        return None
+    nonce = sealed[start : start + NONCE_BYTES]
+    try:
+        return _cipher(key, nonce[:_SALT_BYTES]).decrypt(
+            nonce[_SALT_BYTES:], sealed[start + NONCE_BYTES :], _bound(purpose, context, key_id + _IN_BYTES)
+        )
+    except InvalidTag:
+        return None
 
 
 def _unpacked(plain: bytes) -> bytes | None:

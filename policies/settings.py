@@ -15,6 +15,7 @@ from policies import wellformed
 from policies.settings_base import Model as _Model
 from policies.settings_base import Problem, UpstreamName, hint
 from policies.settings_base import refuse as _raise
+from policies.settings_cache import Cache
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls
 from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
@@ -175,6 +176,8 @@ class Settings(_Model):
     """Sessions of legacy clients."""
     streams: Streams = Streams()
     """Long-lived response streams."""
+    cache: Cache = Cache()
+    """What is kept of upstreams' answers."""
     log: Log = Log()
     """The log, on standard error."""
 

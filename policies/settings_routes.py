@@ -107,6 +107,8 @@ class Route(_Model):
     apps: Literal["advertise"] | None = None
     """`advertise` tells hosts that show MCP Apps that the server has them, where it lists tools with an interface and
     forgets to say so (the extension `io.modelcontextprotocol/ui`). If absent, they are told what the server says."""
+    cache: bool = True
+    """Whether requests here may be answered by what the `cache` holds; with `false` each goes to the upstream."""
     anonymous: bool = False
     """Whether callers without a key are served too. Matters where there are `clients`: then every other route wants the
     key of a client that lists it."""

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 from policies import wellformed
 from policies.affinity import endpoint_key
 from policies.settings_base import Model, Problem, refuse
+from policies.settings_cache import UpstreamCache
 from policies.settings_edge import ToolTimeouts, UpstreamTls
 from policies.settings_endpoints import MAX_ENDPOINTS, Balance, Ejection, HealthCheck
 
@@ -104,6 +105,8 @@ class Upstream(Model):
     upstream only if it is named here; cookies never do."""
     timeouts: Timeouts = Timeouts()
     """How long to wait for it."""
+    cache: UpstreamCache = UpstreamCache()
+    """What may be kept of its answers."""
     tools: Mapping[str, ToolTimeouts] = {}
     """Time-outs for calls of the tools whose names match a pattern (`*` for any run of characters, `?` for one); the
     first pattern that fits counts."""
@@ -153,7 +156,7 @@ class Upstream(Model):
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        problems: list[Problem] = list(self._misplaced())
+        problems: list[Problem] = [*self._misplaced(), *self.cache.misplaced(self.era)]
         if self.verifies_headers and self.era == "legacy":
             problems.append(
                 (("verifies_headers",), "does nothing for era: legacy, which has no Mcp-* headers; remove it")

@@ -15,13 +15,13 @@ FLOORS = {
     for house, floors in {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
-            "settings_profiles affinity coding",
+            "settings_profiles settings_cache affinity coding",
             2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
             "request_state resumption task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps",
+            "apps cache cache_keys cache_entry",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -37,7 +37,8 @@ FLOORS = {
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
             "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
+            4: "cache/shelf cache/marks cache/depot cache/watching cache/cache front/caching "
+            "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
             "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
             "front/hosting front/talk front/http_sse "
             "front/mcp front/stdio front/pipes front/status front/port front/http front/body",

@@ -14,6 +14,7 @@ from aiohttp import web
 from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
 from gateway.front.batch import Far, Started, drive_batch
+from gateway.front.caching import Wanted, from_cache
 from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
 from gateway.front.elsewhere import Pinned, Written
 from gateway.front.resuming import resumed
@@ -316,6 +317,11 @@ async def start(
         call = replace(call, log_level=level.decode() if level is not None else None)
     elif (pinned := await _pinned(service, request, head, upstream, owner)) is not None:
         return await pinned.serve(message)
+    to = service.showing(Addressee(call.front, message.id, message.method, call.params), call.profile)
+    wanted = Wanted(upstream, call, to, service.of_session(owner))
+    kept = await from_cache(service, request, head.route, connector, wanted, meta_of(message.params))
+    if kept is not None:
+        return kept
     tasks = None
     if connector.dialect.era == "legacy" and (known := service.task_ids(head, upstream, request, "legacy")) is not None:
         found = known.of(message)

@@ -11,6 +11,7 @@ from functools import partial
 from aiohttp import web
 
 from gateway.front import elsewhere, operation, reply
+from gateway.front.caching import Wanted, from_cache, may_keep
 from gateway.front.drive import drive_modern
 from gateway.front.elsewhere import Followed, TaskGone, retry
 from gateway.front.gathering import Gathered, parted
@@ -75,7 +76,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     upstream = service.upstream_for(head.route, method, name or None, request.headers)
     # below some ceilings, the upstream must not be told all that stands in the body
     withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
-    if withholds or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
+    is_kept = may_keep(service, head.route, upstream, method)
+    if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
     noted.method, noted.era, noted.upstream = method, "modern", upstream.name
@@ -160,9 +162,14 @@ async def _serve(
 ) -> web.StreamResponse:
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
     operation.of(request).upstream = upstream.name
-    told, profile = _told(service, head, message)
+    told, effective = _told(service, head, message)
+    profile = effective.profile
     if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
         return reply.rejected(refusal, message.id)
+    kept = await _from_cache(service, request, head, upstream, told, effective)
+    if kept is not None:
+        in_json = head.accept.json
+        return reply.final(kept, in_session=False) if in_json else await reply.single(request, kept, head.accept)
     is_ours = _describes(head, message, upstream)
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
@@ -209,6 +216,11 @@ async def start(
     """What answers a judged request: a message that is at hand, or an exchange that has been started for it, or one
     that waits here and goes on with what this client was asked; several for a listener that wants to hear of tasks in
     several places."""
+    if headless:  # what came by HTTP has been asked for there before
+        upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
+        kept = await _from_cache(service, request, head, upstream, *_told(service, head, message))
+        if kept is not None:
+            return kept
     parts = parted(service, request, head, message)
     if len(parts) == 1:
         return await _start(service, request, head, parts[0], headless=headless)
@@ -225,7 +237,8 @@ async def _start(
 ) -> Message | Rounds | Followed:
     """The same for a request that concerns one place alone."""
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-    message, profile = _told(service, head, message)
+    message, effective = _told(service, head, message)
+    profile = effective.profile
     if not profile.shows_apps:
         refusal = apps.refusal(message.method, message.params, "modern")
         if refusal is not None:
@@ -309,16 +322,34 @@ def _unserved(
     return headers.unknown_method("" if is_task else message.method)
 
 
-def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Profile]:
-    """The request with the effective capabilities in it, the very same where they are the declared ones; and what its
-    client can show."""
+async def _from_cache(
+    service: Service, request: Caller, head: Head, upstream: Upstream, message: jsonrpc.Request, effective: Effective
+) -> Message | None:
+    """The answer to a request with its effective capabilities, where the cache has it or gets it."""
+    if not may_keep(service, head.route, upstream, message.method) or _describes(head, message, upstream):
+        return None
+    if not effective.profile.shows_apps and apps.refusal(message.method, message.params, "modern") is not None:
+        return None
+    connector = await upstream.connector("modern", service.forwarded(upstream, request))
+    if message.method == "server/discover" and connector.dialect.era == "legacy":
+        return None
+    call = _call(service, request, head, message, upstream, headless=False)
+    tasks = service.task_ids(head, upstream, request, "modern") if connector.dialect.era == "modern" else None
+    to = service.showing(replace(_addressee(message), tasks=tasks), effective.profile)
+    wanted = Wanted(upstream, call, to, effective)
+    return await from_cache(service, request, head.route, connector, wanted, meta_of(message.params))
+
+
+def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Effective]:
+    """The request with the effective capabilities in it, the very same where they are the declared ones; and what holds
+    for its client."""
     meta = meta_of(message.params)
     declared = meta[META_CLIENT_CAPABILITIES]
     effective = service.effective(head.route, head.client, declared)
     if effective.capabilities is declared:
-        return message, effective.profile
+        return message, effective
     meta = {**meta, META_CLIENT_CAPABILITIES: effective.capabilities}
-    return replace(message, params={**message.params, "_meta": meta}), effective.profile
+    return replace(message, params={**message.params, "_meta": meta}), effective
 
 
 def _unread(

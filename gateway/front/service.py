@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import HttpVersion10, HttpVersion11, web
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from gateway.cache.cache import Cache
 from gateway.drain import Drain
 from gateway.exchange import Exchange, Exchanges
 from gateway.metrics import Metrics
@@ -100,6 +101,7 @@ class Service:
     parking: Parking
     metrics: Metrics
     built_in: Sequence[Profile]
+    cache: Cache
     profiles: Profiles = field(init=False)
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
@@ -118,6 +120,7 @@ class Service:
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
         evolved = replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+        self.cache.evolve(settings.cache, evolved.upstreams)
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         self.parking.ttl_s = settings.streams.ask_ttl_s
         return evolved

@@ -1,6 +1,8 @@
-"""The admin listener: whether the process lives, whether it wants traffic, its metrics. Never on the public listener.
+"""The admin listener: whether the process lives, whether it wants traffic, its metrics, and what ends what the cache
+holds. Never on the public listener.
 
-Health is told to anybody who reaches it, as probes carry no credentials; metrics want the admin token where one is set.
+Health is told to anybody who reaches it, as probes carry no credentials; the rest wants the admin token where one is
+set. What changes something is refused to web pages, which may send a POST to any address unasked.
 """
 
 import hmac
@@ -9,25 +11,31 @@ from typing import Final
 
 from aiohttp import web
 
+from gateway.cache.cache import Done, Order
 from policies import routing, wellformed
 from policies.settings import Settings
 
 READY: Final = "ready"
 
+CACHE: Final[Mapping[str, Order]] = {"/admin/cache/purge": "purge", "/admin/cache/refresh": "refresh"}
+
 
 class Status:
     """`health` is what `/readyz` says: its `status` is `READY`, or the word for what it is instead. `render` writes the
-    metrics in a form for an `Accept`."""
+    metrics in a form for an `Accept`. `order` does what is asked of the cache for an upstream, or for all; None where
+    that cannot be had now."""
 
     def __init__(
         self,
         current: Callable[[], Settings],
         health: Callable[[], Awaitable[Mapping[str, str]]],
         render: Callable[[str], Awaitable[tuple[bytes, str]]],
+        order: Callable[[Order, str | None], Awaitable[Done | None]],
     ) -> None:
         self._current = current
         self._health = health
         self._render = render
+        self._order = order
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         settings = self._current()
@@ -45,7 +53,32 @@ class Status:
         if request.path == "/metrics":
             body, content_type = await self._render(request.headers.get("Accept", ""))
             return web.Response(body=body, headers={"Content-Type": content_type})
-        return web.json_response({"error": "not found; see /healthz, /readyz and /metrics"}, status=404)
+        if request.path in CACHE:
+            return await self._cache(settings, request, CACHE[request.path])
+        known = ", ".join(["/healthz", "/readyz", "/metrics", *CACHE])
+        return web.json_response({"error": f"not found; there are {known}"}, status=404)
+
+    async def _cache(self, settings: Settings, request: web.BaseRequest, order: Order) -> web.StreamResponse:
+        if request.method != "POST":
+            return web.json_response({"error": "use POST"}, status=405, headers={"Allow": "POST"})
+        if "Origin" in request.headers:
+            return web.json_response({"error": "not for web pages: there is an Origin"}, status=403)
+        unknown = [given for given in request.rel_url.query if given != "upstream"]
+        if unknown:
+            return web.json_response({"error": f"{unknown[0]}: is no parameter; there is upstream"}, status=400)
+        name = request.rel_url.query.get("upstream")
+        if name is not None and name not in settings.upstreams:
+            known = ", ".join(sorted(settings.upstreams))
+            return web.json_response({"error": f"upstream: there is none of that name; known: {known}"}, status=404)
+        done = await self._order(order, name)
+        if done is None:
+            return web.json_response({"error": "no worker has done it; try again"}, status=503)
+        said: dict[str, object] = {"upstreams": [name] if name is not None else sorted(settings.upstreams)}
+        if order == "refresh":
+            said |= {"fetched": done.fetched, "failed": done.failed}
+        if not done.everywhere:
+            said["error"] = "the store is down: done in this process, and in the others once it is back"
+        return web.json_response(said, status=200 if done.everywhere else 503)
 
 
 def _is_local(host: str) -> bool:

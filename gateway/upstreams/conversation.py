@@ -107,6 +107,7 @@ class Conversation:
             if self.token is not None and params.pop(META_PROGRESS_TOKEN, None) == self.token:
                 self._exchange.emit(Notify(method, params, self._dialect))
         elif self._heard is None or (method == LOG_MESSAGE and self._wants_log(params)):
+            self.sessions.on_change(method, params)
             self._exchange.emit(Notify(method, params, self._dialect))
         elif method != LOG_MESSAGE:
             self._heard(method, params)

@@ -357,6 +357,7 @@ class LegacyConnector:
     def _hear_for_all(self, shared: Shared, method: str, params: Json) -> None:
         if method == "notifications/tools/list_changed":
             self._schemas.forget()
+        self.sessions.on_change(method, params)
         shared.publish(method, params)
 
     async def _page(self, call: Call, cursor: str | None) -> Json | None:

@@ -50,11 +50,13 @@ Open = Callable[[Call, Heard], Awaitable[None]]
 
 @dataclass(eq=False, slots=True)
 class _Stream:
-    """`agreed`: the acknowledgement, once there is one. `ended`: why there is nothing more, None where it ended in
-    peace and may be listened to anew."""
+    """`is_direct`: it is read from the upstream, and not at another replica. `agreed`: the acknowledgement, once there
+    is one. `ended`: why there is nothing more, None where it ended in peace and may be listened to anew."""
 
     key: str
     call: Call
+    on_change: Heard
+    is_direct: bool = False
     listeners: set[Heard] = field(default_factory=set)
     agreed: Json | None = None
     ended: asyncio.Future[Fault | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -64,6 +66,8 @@ class _Stream:
 
     def hear(self, method: str, params: Json) -> None:
         if method != ACKNOWLEDGED:
+            if self.is_direct:
+                self.on_change(method, params)
             self._tell(method, params)
         elif self.agreed is None:
             self.agreed = params
@@ -73,6 +77,7 @@ class _Stream:
         else:
             self.tries = 0
             for missed in subscriptions.missed(_filter(params)):
+                self.on_change(*missed)
                 self._tell(*missed)
 
     async def agreement(self) -> Json:
@@ -100,6 +105,8 @@ class Listening:
         self.dialect = Dialect("modern", LATEST_MODERN)
         self._name = name
         self._open = open_
+        self.on_change: Heard = lambda *_: None
+        """Told what changed at the upstream, by the replica that reads it from there, or may have changed unheard."""
         self._store = state.store
         self._mail = state.mail
         self._streams: dict[str, _Stream] = {}
@@ -202,7 +209,7 @@ class Listening:
         if stream is None:
             if len(self._streams) >= MAX_STREAMS:
                 raise GatewayFault(f"upstream {self._name} is listened to in {MAX_STREAMS} ways already")
-            stream = self._streams[key] = _Stream(key, call)
+            stream = self._streams[key] = _Stream(key, call, self.on_change)
             stream.task = asyncio.create_task(self._run(stream), name=f"listen {self._name}")
         return stream
 
@@ -250,11 +257,13 @@ class Listening:
 
     async def _read(self, stream: _Stream) -> None:
         holder = await self._holder(stream)
+        stream.is_direct = holder is None
         if holder is None:
             return await self._open(stream.call, stream.hear)
         try:
             name = await self._mail.ask(holder, "listen", packed(self._name, stream.call), ASK_S)
         except StoreUnavailable:
+            stream.is_direct = True
             return await self._open(stream.call, stream.hear)
         except Fault:  # it has gone, goes, or does not know this upstream: whoever asks next takes its place
             with suppress(StoreUnavailable):

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import aiohttp
@@ -33,10 +34,11 @@ from gateway.upstreams.stdio import StdioTransport
 from gateway.upstreams.transport import Transport
 from gateway.upstreams.wire import Wire
 from policies import jsonrpc
+from policies.cache_keys import config_digest
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Call
 from policies.forwarded import lasting
-from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era
+from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era, Json
 from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
 from policies.profiles import Profile
 from policies.settings import Settings
@@ -86,6 +88,10 @@ class Upstream:
         self.session_transport = self.wire if self.http is None else _for_sessions(self.http, ids)
         self.modern = ModernConnector(self.wire, ids, state)
         self.legacy = LegacyConnector(self.session_transport, state, ids, settings.sessions.ttl_s)
+        self.modern.listening.on_change = partial(self._changed, shared)
+        self.legacy.sessions.on_change = partial(self._changed, shared)
+        self.config = config_digest(self.settings)
+        """What tells answers that were given under this configuration from others."""
         self.apps = Look(name, self.leg)
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
@@ -160,6 +166,11 @@ class Upstream:
             return None
         return self._described[0], time.monotonic() - self._described[1]
 
+    @property
+    def description(self) -> Description | None:
+        """What the upstream has said of itself last, to whoever has no credentials of their own."""
+        return self._described[0] if self._described is not None else None
+
     async def _described_to(self, credentials: Credentials, deadline_s: float) -> tuple[Description, float] | None:
         try:
             async with within(deadline_s, self.name):
@@ -181,6 +192,9 @@ class Upstream:
         self._found = None
         with contextlib.suppress(StoreUnavailable):
             await self._store.delete(self._key)
+
+    def _changed(self, shared: "_Shared", method: str, params: Json) -> None:
+        shared.on_change(self.name, method, params)
 
     def is_configured_by(self, settings: Settings) -> bool:
         """Whether these settings say of this upstream what it was made from."""
@@ -322,6 +336,7 @@ class _Shared:
             read_bufsize=1 << 18,
         )
         self.ids = Ids(replica)
+        self.on_change: Callable[[str, str, Json], None] = lambda *_: None
         self.background = Background()
         self.retiring: set[Upstream] = set()
 
@@ -353,6 +368,11 @@ class Upstreams:
         """The upstreams of another configuration. One that is configured as before stays as it is, with its sessions;
         one that is gone or changed is closed once nothing is under way there."""
         return Upstreams(settings, self._state, self._shared.metrics, self)
+
+    def on_change(self, told: Callable[[str, str, Json], None]) -> None:
+        """From now on `told` hears what any upstream says that concerns more than one request: its name, the
+        notification's method and parameters."""
+        self._shared.on_change = told
 
     def shared_sessions(self) -> Mapping[str, int]:
         """How many sessions at each upstream are shared by callers without one of their own."""

@@ -69,6 +69,8 @@ class Sessions:
         self._opening = Once()
         self._background = Background()
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
+        self.on_change: Callable[[str, Json], None] = lambda *_: None
+        """Told whatever is said in any session that no one call has asked for."""
 
     def __len__(self) -> int:
         """How many are shared now."""

@@ -14,7 +14,7 @@ from gateway.app import LOOP, CannotListen, Gateway
 from gateway.logs import configure, stray
 from gateway.signals import Signals
 from gateway.tls_files import TlsError
-from gateway.workers.messages import Count, Counted, Drain, End, Leaving, Line, Ready, Serve
+from gateway.workers.messages import Count, Counted, Drain, End, Leaving, Line, Obey, Obeyed, Ready, Serve
 
 log = logging.getLogger(__name__)
 
@@ -66,18 +66,35 @@ async def _run(end: socket.socket, listener: socket.socket) -> int:
 async def _hear(line: Line, gateway: Gateway, stopping: Signals) -> None:
     """Does what the supervisor says, until it goes. A configuration that this worker can't take ends it: the supervisor
     has checked it, and a new worker starts with it."""
+    orders: set[asyncio.Task[None]] = set()
+    try:
+        await _heed(line, gateway, stopping, orders)
+    finally:
+        for task in tuple(orders):
+            task.cancel()
+
+
+async def _heed(line: Line, gateway: Gateway, stopping: Signals, orders: set[asyncio.Task[None]]) -> None:
     while (message := await line.receive()) is not None:
         match message:
             case Serve(settings):
                 await gateway.apply(settings)
             case Count():
                 line.send(Counted(gateway.counted()))
+            case Obey():
+                task = asyncio.create_task(_obey(line, gateway, message), name="cache order")
+                orders.add(task)
+                task.add_done_callback(orders.discard)
             case Drain():
                 stopping.drain()
             case End():
                 stopping.end()
             case _:
                 log.error("a supervisor does not say %s", type(message).__name__)
+
+
+async def _obey(line: Line, gateway: Gateway, message: Obey) -> None:
+    line.send(Obeyed(message.number, await gateway.order(message.order, message.upstream)))
 
 
 if __name__ == "__main__":

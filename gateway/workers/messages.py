@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
+from gateway.cache.cache import Done, Order
 from policies.settings import Settings
 
 _LENGTH_BYTES = 4
@@ -42,6 +43,23 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Obey:
+    """To a worker: do this to the cache, for an upstream or for all; it answers `Obeyed`."""
+
+    number: int
+    order: Order
+    upstream: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Obeyed:
+    """Of a worker: what came of the order of that number."""
+
+    number: int
+    done: Done
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Of a worker: it accepts connections."""
 
@@ -58,7 +76,7 @@ class Counted:
     families: Families
 
 
-Message = Serve | Drain | End | Count | Ready | Leaving | Counted
+Message = Serve | Drain | End | Count | Obey | Obeyed | Ready | Leaving | Counted
 
 
 class Line:

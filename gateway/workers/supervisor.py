@@ -15,6 +15,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from gateway.app import CannotListen, CannotStart, base_url, check_change, listen
+from gateway.cache.cache import Done, Order
 from gateway.front.http import HttpServer
 from gateway.front.port import Listener, bind
 from gateway.front.status import READY, Status
@@ -50,7 +51,7 @@ class Supervisor:
         self._reserved: socket.socket | None = None
         self._keeping: list[asyncio.Task[None]] = []
         self._admin: Listener | None = None
-        status = Status(lambda: self._settings, self._health, self._rendered)
+        status = Status(lambda: self._settings, self._health, self._rendered, self._order)
         self._status = HttpServer(status.handle, settings.connections, settings.limits.max_head_bytes)
 
     async def start(self) -> tuple[str, str | None]:
@@ -186,6 +187,11 @@ class Supervisor:
     async def _rendered(self, accept: str) -> tuple[bytes, str]:
         await self._ask()
         return render(self._families(), accept)
+
+    async def _order(self, order: Order, upstream: str | None) -> Done | None:
+        """Done by one worker: the others hear of it through the store."""
+        able = [worker for worker in self._workers if worker.is_ready and not worker.leaves]
+        return await min(able, key=lambda worker: worker.number).obey(order, upstream) if able else None
 
     async def _ask(self) -> None:
         await asyncio.gather(*(worker.count() for worker in self._workers if worker.is_ready))

@@ -1,6 +1,7 @@
 """One worker as its supervisor sees it: a process that was started, what it says, and how it ended."""
 
 import asyncio
+import itertools
 import logging
 import signal
 import socket
@@ -9,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.workers.messages import Count, Counted, Families, Leaving, Line, Message, Ready, Serve
+from gateway.cache.cache import Done, Order
+from gateway.workers.messages import Count, Counted, Families, Leaving, Line, Message, Obey, Obeyed, Ready, Serve
 from policies.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -19,6 +21,9 @@ START_S: Final = 30.0
 
 COUNT_S: Final = 0.5
 """How long metrics and `/readyz` wait for its numbers, before those of last time are taken: probes wait 1 s."""
+
+OBEY_S: Final = 60.0
+"""How long an order to the cache may take: as long as a server may be silent before its answer."""
 
 EXIT_S: Final = 2.0
 """How long it may take to end once its line has."""
@@ -53,6 +58,8 @@ class Worker:
         self._line: Line | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._counting: asyncio.Future[None] | None = None
+        self._obeying: dict[int, asyncio.Future[Done]] = {}
+        self._numbers = itertools.count()
         self._task = asyncio.create_task(self._run(listener.dup()), name=f"worker {number}")
 
     # what is asked of it
@@ -93,6 +100,19 @@ class Worker:
             self._counting = asyncio.get_running_loop().create_future()
             self._line.send(Count())
         await asyncio.wait({self._counting}, timeout=COUNT_S)
+
+    async def obey(self, order: Order, upstream: str | None) -> Done | None:
+        """What came of an order to its cache; None where it ended, or did not say in time."""
+        if self._line is None or self.ended.is_set():
+            return None
+        number = next(self._numbers)
+        future = self._obeying[number] = asyncio.get_running_loop().create_future()
+        self._line.send(Obey(number, order, upstream))
+        ending = asyncio.create_task(self.ended.wait())
+        await asyncio.wait({future, ending}, timeout=OBEY_S, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        del self._obeying[number]
+        return future.result() if future.done() else None
 
     @property
     def lived_s(self) -> float:
@@ -145,6 +165,9 @@ class Worker:
                 case Leaving():
                     self.leaves = True
                     self._turn.set()
+                case Obeyed(number, done):
+                    if number in self._obeying:
+                        self._obeying[number].set_result(done)
                 case Counted(families):
                     self.counted = families
                     self._has_counted()

@@ -254,14 +254,14 @@ async def test_a_trusted_proxy_is_believed() -> None:
     trust = {"trusted_proxies": ["127.0.0.0/8", "10.0.0.0/8"], "public_url": "https://mcp.example.com"}
     async with ModernUpstream() as upstream, running({"x": upstream}, **trust) as gateway:
         front = gateway.front("/x")
-        assert (await front.modern("tools/list", headers=proxied)).status == 200
-        sent = upstream.calls("tools/list")[0].headers
+        assert (await front.modern("tools/call", {"name": "t"}, headers=proxied)).status == 200
+        sent = upstream.calls("tools/call")[0].headers
         assert sent.get("X-Forwarded-For") == "203.0.113.9, 10.0.0.7, 127.0.0.1"
         assert sent.get("X-Forwarded-Host") == "mcp.example.com"
         assert sent.get("X-Forwarded-Proto") == "https"
         made_up = {**proxied, "X-Forwarded-For": "198.51.100.1, 203.0.113.9, 10.0.0.7"}
-        assert (await front.modern("tools/list", headers=made_up)).status == 200
-        assert upstream.calls("tools/list")[1].headers.get("X-Forwarded-For") == "203.0.113.9, 10.0.0.7, 127.0.0.1"
+        assert (await front.modern("tools/call", {"name": "t"}, headers=made_up)).status == 200
+        assert upstream.calls("tools/call")[1].headers.get("X-Forwarded-For") == "203.0.113.9, 10.0.0.7, 127.0.0.1"
         for wrong, status in (
             ({"X-Forwarded-Host": "evil.example"}, 403),
             ({"Forwarded": "host=evil.example"}, 400),

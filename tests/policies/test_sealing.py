@@ -170,3 +170,38 @@ def test_a_payload_can_be_sealed_so_that_its_token_is_always_the_same() -> None:
     # a nonce that two payloads shared would give both away; it stands before what is sealed
     nonces = {seal_stably(RING, *other)[:40] for other in others} | {token[:40]}
     assert len(nonces) == 4
+
+
+def test_bytes_are_sealed_of_any_size_and_open_for_their_purpose_context_and_ring_alone() -> None:
+    payload = bytes(sealing.MAX_PAYLOAD_BYTES + 1)
+    sealed = sealing.seal_bytes(RING, "cache", "k", payload, NONCE)
+    assert sealing.unseal_bytes(RING, "cache", "k", sealed) == payload
+    assert sealing.unseal_bytes(KeyRing.of(OLD, NEW), "cache", "k", sealed) == payload
+    assert sealing.unseal_bytes(RING, "cache", "other", sealed) is None
+    assert sealing.unseal_bytes(RING, "mail", "k", sealed) is None
+    assert sealing.unseal_bytes(KeyRing.of(OLD), "cache", "k", sealed) is None
+
+
+def test_no_altered_or_missing_byte_opens() -> None:
+    sealed = sealing.seal_bytes(RING, "cache", "k", b"payload", NONCE)
+    for at in range(len(sealed)):
+        altered = sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :]
+        assert sealing.unseal_bytes(RING, "cache", "k", altered) is None
+        assert sealing.unseal_bytes(RING, "cache", "k", sealed[:at]) is None
+
+
+def test_bytes_are_no_token_and_a_token_is_no_bytes() -> None:
+    sealed = sealing.seal_bytes(RING, "cache", "k", b"payload", NONCE)
+    head = sealed.partition(b".")[0].decode()
+    spelled = f"{head}.{base64.urlsafe_b64encode(sealed[len(head) + 1 :]).decode().rstrip('=')}"
+    assert unseal(RING, "cache", "k", spelled) is None
+    token = seal(RING, "cache", "k", b"payload", NONCE)
+    body = token.partition(".")[2]
+    raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    assert sealing.unseal_bytes(RING, "cache", "k", token.encode()) is None
+    assert sealing.unseal_bytes(RING, "cache", "k", f"{head}.".encode() + raw) is None
+
+
+def test_bytes_are_sealed_with_a_whole_nonce() -> None:
+    with pytest.raises(ValueError, match="28 bytes"):
+        sealing.seal_bytes(RING, "cache", "k", b"", NONCE[:-1])

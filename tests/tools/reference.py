@@ -14,10 +14,10 @@ from policies.settings import Settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
-    *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection"),
+    *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection", "UpstreamCache"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
     *("Route", "Rule", "Match", "Client", "ProfileSettings"),
-    *("Limits", "Sessions", "Streams", "Store", "StoreTls", "Log"),
+    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -26,6 +26,7 @@ TITLES: Final = {
     "Upstream": "`upstreams.NAME`",
     "HealthCheck": "`upstreams.NAME.health`",
     "Ejection": "`upstreams.NAME.ejection`",
+    "UpstreamCache": "`upstreams.NAME.cache`",
     "Timeouts": "`upstreams.NAME.timeouts`",
     "ToolTimeouts": "`upstreams.NAME.tools.PATTERN`",
     "UpstreamTls": "`upstreams.NAME.tls`",
@@ -37,6 +38,7 @@ TITLES: Final = {
     "Limits": "`limits`",
     "Sessions": "`sessions`",
     "Streams": "`streams`",
+    "Cache": "`cache`",
     "Store": "`store`",
     "StoreTls": "`store.tls`",
     "Log": "`log`",

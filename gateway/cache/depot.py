@@ -1,0 +1,174 @@
+"""Entries in the store, which all replicas read and write: sealed, so that one that is cut short, another's, or made up
+is no entry; and who of them fetches what is not there.
+
+Whatever is wrong with the store is a miss. One that is slow is not asked for a moment: to look there must not take
+longer than to ask the upstream.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
+
+from gateway.cache.marks import Marks
+from gateway.stores.base import Store, StoreUnavailable
+from policies import cache_entry, sealing
+from policies.cache_entry import Entry
+from policies.sealing import NONCE_BYTES, KeyRing
+
+LOOK_S: Final = 0.1
+"""How long the store may take; on a healthy network that is a millisecond."""
+
+_SLICES: Final = 4
+"""In so many pieces it is waited for. One that lasts twice its time says that this process is busy, not that the store
+is slow, and does not count."""
+
+PAUSE_S: Final = 1.0
+"""How long a store that took longer is not asked."""
+
+LEASE_S: Final = 3.0
+BEAT_S: Final = 1.0
+"""Who fetches renews its lease so often; three missed beats and another does."""
+
+T = TypeVar("T")
+
+
+class Depot:
+    """`ring` gives the sealing keys in service; without a shared store there is nothing here."""
+
+    def __init__(self, store: Store, marks: Marks, ring: Callable[[], KeyRing]) -> None:
+        self._store = store
+        self._marks = marks
+        self._ring = ring
+        self._until_s = 0.0
+        self._late: set[asyncio.Future[Any]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is worth a look."""
+        return self._store.shared and self._store.up and asyncio.get_running_loop().time() >= self._until_s
+
+    async def look(self, keys: Sequence[str], upstream: str, marks: tuple[str, ...], max_bytes: int) -> Entry | None:
+        """The entry under the first of these keys that has one, if it is good."""
+        if not self.is_open:
+            return None
+
+        async def look() -> Entry | None:
+            gets = asyncio.gather(*(self._store.get(_key(key)) for key in keys))
+            values, found = await asyncio.gather(self._marks.values(upstream, marks), gets)
+            if values is None:
+                return None
+            entries = (self._opened(key, raw, max_bytes) for key, raw in zip(keys, found, strict=True))
+            return next((entry for entry in entries if entry is not None and entry.marks == values), None)
+
+        return await self._within(look(), None)
+
+    async def values(self, upstream: str, marks: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The values of marks now; None where they can't be had, and nothing can be put here."""
+        return await self._within(self._marks.values(upstream, marks), None) if self.is_open else None
+
+    async def put(self, entry: Entry, ttl_s: float, compress_from_bytes: int) -> None:
+        """Keeps an entry, which lasts `ttl_s`; or does not."""
+        packed = cache_entry.pack(entry, compress_from_bytes)
+        sealed = sealing.seal_bytes(self._ring(), "cache", entry.key, packed, secrets.token_bytes(NONCE_BYTES))
+        with suppress(StoreUnavailable):
+            await self._store.set(_key(entry.key), sealed, ttl_s)
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator["Turn | str"]:
+        """The turn to fetch what is under `key`: this replica's, or the name of another's."""
+        own = secrets.token_hex(8)
+        holder = await self._within(self._claim(key, own), own) if self.is_open else own
+        if holder != own:
+            yield holder
+            return
+        turn = Turn(self._store, key, own)
+        beating = asyncio.create_task(turn.beat(), name="cache turn")
+        try:
+            yield turn
+        finally:
+            beating.cancel()
+            await self._within(turn.end(), None)
+
+    async def taken(self, key: str, holder: str) -> bool:
+        """Waits until another's turn is over, or it has died in it; whether it put something here."""
+        try:
+            while True:
+                said = await self._store.read(_done(holder), "", BEAT_S)
+                if said:
+                    return said[0][1] == b"1"
+                if await self._store.get(_turn(key)) != holder.encode():
+                    late = await self._store.read(_done(holder), "", 0)
+                    return bool(late) and late[0][1] == b"1"
+        except StoreUnavailable:
+            return False
+
+    async def close(self) -> None:
+        for task in tuple(self._late):
+            task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
+
+    async def _claim(self, key: str, own: str) -> str:
+        while not await self._store.set_nx(_turn(key), own.encode(), LEASE_S):
+            holder = await self._store.get(_turn(key))
+            if holder is not None:
+                return holder.decode(errors="replace")
+        return own
+
+    def _opened(self, key: str, raw: bytes | None, max_bytes: int) -> Entry | None:
+        packed = sealing.unseal_bytes(self._ring(), "cache", key, raw) if raw is not None else None
+        return cache_entry.unpack(packed, key, max_bytes) if packed is not None else None
+
+    async def _within(self, work: Awaitable[T], instead: T) -> T:
+        """Its outcome, or `instead` where the store fails or is slow; what is late goes on, and nobody waits for it."""
+        task = asyncio.ensure_future(work)
+        self._late.add(task)
+        task.add_done_callback(self._is_done)
+        loop, slices, slice_s = asyncio.get_running_loop(), 0, LOOK_S / _SLICES
+        while slices < _SLICES and not task.done():
+            began_s = loop.time()
+            await asyncio.wait({task}, timeout=slice_s)
+            slices += loop.time() - began_s < 2 * slice_s
+        if not task.done():
+            self._until_s = loop.time() + PAUSE_S
+            return instead
+        return instead if isinstance(task.exception(), StoreUnavailable) else task.result()
+
+    def _is_done(self, task: asyncio.Future[Any]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # of one that was late, nobody wants to know
+
+
+class Turn:
+    """A replica's turn to fetch. `kept` is what the others are told at its end: whether there is something to find."""
+
+    def __init__(self, store: Store, key: str, own: str) -> None:
+        self.kept = False
+        self._store = store
+        self._key = key
+        self._own = own
+
+    async def beat(self) -> None:
+        while self._store.shared:
+            await asyncio.sleep(BEAT_S)
+            with suppress(StoreUnavailable):
+                await self._store.renew(_turn(self._key), self._own.encode(), LEASE_S)
+
+    async def end(self) -> None:
+        if self._store.shared and self._store.up:
+            await self._store.append(_done(self._own), b"1" if self.kept else b"0", 2 * LEASE_S, 1)
+            await self._store.delete_if(_turn(self._key), self._own.encode())
+
+
+def _key(key: str) -> str:
+    return f"cache:{key}"
+
+
+def _turn(key: str) -> str:
+    return f"cache-turn:{key}"
+
+
+def _done(holder: str) -> str:
+    return f"cache-done:{holder}"

@@ -1,0 +1,102 @@
+"""What one process holds ready: entries and the answers made of them, bounded by their bytes, the least used first to
+go. What may be held, and for how long it is good, is not known here.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.cache_entry import Entry, Ready
+from policies.cache_keys import Key
+from policies.exchange import Call
+
+_OVERHEAD_BYTES: Final = 1024
+"""What an entry takes beside its own bytes, about."""
+
+Name = tuple[str, str]
+"""An upstream and one of its marks."""
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """`call`: how the entry was asked for, and can be again. `retry_at_s`: by the loop's clock, when a refresh that
+    failed is tried again."""
+
+    entry: Entry
+    upstream: str
+    marks: tuple[str, ...]
+    call: Call
+    key: Key
+    ready: dict[str, Ready] = field(default_factory=dict)
+    retry_at_s: float = 0.0
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return tuple((self.upstream, mark) for mark in self.marks)
+
+    @property
+    def size(self) -> int:
+        return _OVERHEAD_BYTES + self.entry.size + sum(len(one.result) for one in self.ready.values())
+
+
+class Shelf:
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._held: dict[str, Held] = {}
+        self._under: dict[Name, set[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(tuple(self._held.values()))
+
+    def get(self, key: str) -> Held | None:
+        """What is held under a key, which is now the last to go."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._held[key] = held
+        return held
+
+    def put(self, held: Held) -> None:
+        """Holds an entry, in place of an older one of its key."""
+        self.drop(held.entry.key)
+        self._held[held.entry.key] = held
+        self.bytes += held.size
+        for name in held.names:
+            self._under.setdefault(name, set()).add(held.entry.key)
+        self._make_room()
+
+    def add_ready(self, held: Held, kind: str, ready: Ready) -> None:
+        """Keeps an answer that was made of a held entry, for clients of a kind."""
+        held.ready[kind] = ready
+        if self._held.get(held.entry.key) is held:
+            self.bytes += len(ready.result)
+            self._make_room()
+
+    def drop(self, key: str) -> None:
+        held = self._held.pop(key, None)
+        if held is None:
+            return
+        self.bytes -= held.size
+        for name in held.names:
+            keys = self._under[name]
+            keys.discard(key)
+            if not keys:
+                del self._under[name]
+
+    def drop_under(self, names: Iterable[Name]) -> int:
+        """Lets go of everything under these marks; how many entries that were."""
+        keys = {key for name in names for key in self._under.get(name, ())}
+        for key in keys:
+            self.drop(key)
+        return len(keys)
+
+    def clear(self) -> None:
+        for key in list(self._held):
+            self.drop(key)
+
+    def _make_room(self) -> None:
+        while self.bytes > self.max_bytes:
+            self.drop(next(iter(self._held)))

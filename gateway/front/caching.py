@@ -1,0 +1,125 @@
+"""A client's list or read, answered by the cache where that may be: as one message in the client's own revision.
+
+Specification: 2026-07-28 server/utilities/caching. What a client is told of freshness is what is left. How a request
+was answered stands in `Server-Timing`, for whoever came by HTTP.
+"""
+
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from gateway.cache.cache import Asked, Found
+from gateway.cache.shelf import Held
+from gateway.front import reply
+from gateway.front.service import Caller, Service
+from gateway.upstreams.base import Connector
+from gateway.upstreams.pool import Upstream
+from policies import cache, cache_keys
+from policies.cache import Outcome
+from policies.cache_entry import PLACE_ID, Ready, ready
+from policies.delivery import Addressee, Message, deliver
+from policies.exchange import Call, Dialect
+from policies.forwarded import lasting
+from policies.mcp import ASK_CAPABILITY, LATEST_MODERN, MAY_ASK, Json
+from policies.profiles import Effective
+from policies.settings_routes import Route
+from policies.translation.discover import client_capabilities
+
+_MODERN = Dialect("modern", LATEST_MODERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request as its front would put it to the upstream: `call`, whom its answer is for (`to`), and what holds for
+    its host."""
+
+    upstream: Upstream
+    call: Call
+    to: Addressee
+    effective: Effective
+
+
+def may_keep(service: Service, route: Route, upstream: Upstream, method: str) -> bool:
+    """Whether the cache is to be asked at all for requests of this kind."""
+    is_on = route.cache and upstream.settings.cache.enabled and service.settings.cache.max_bytes > 0
+    return is_on and cache.is_cacheable(method)
+
+
+async def from_cache(
+    service: Service, request: Caller, route: Route, connector: Connector, wanted: Wanted, meta: Json
+) -> Message | None:
+    """The answer to a request with this `_meta`; None where it is to be put to the upstream as it is."""
+    upstream, call = wanted.upstream, wanted.call
+    if not may_keep(service, route, upstream, call.method):
+        return None
+    if call.owner is not None and connector.dialect.era == "legacy":
+        _past(service, request, wanted, "private")
+        return None
+    if not cache.is_shareable(call.params, meta):
+        _past(service, request, wanted, "bypass")
+        return None
+    told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
+    asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
+    found = await service.cache.find(asked)
+    _note(request, found.outcome)
+    return _message(service, found, wanted.to)
+
+
+def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:
+    upstream, call = wanted.upstream, wanted.call
+    fills = Call(
+        call.method,
+        call.params,
+        {},
+        effective.capabilities,
+        None,
+        call.principal,
+        _MODERN,
+        forwarded=lasting(call.forwarded),
+        profile=effective.profile,
+    )
+    key = cache_keys.key(
+        fills,
+        upstream=upstream.name,
+        config=upstream.config,
+        version=connector.dialect.version,
+        identity=effective.identity,
+    )
+    can_be_asked = call.method in MAY_ASK and any(kind in fills.capabilities for kind in ASK_CAPABILITY.values())
+    return Asked(upstream, fills, key, call.wants_progress, call.log_level is not None or can_be_asked)
+
+
+def _past(service: Service, request: Caller, wanted: Wanted, outcome: Outcome) -> None:
+    service.metrics.cached.add(wanted.upstream.name, wanted.call.method, outcome)
+    _note(request, outcome)
+
+
+def _note(request: Caller, outcome: Outcome) -> None:
+    """Whatever answers this request says how the cache took it."""
+    if isinstance(request, web.BaseRequest):
+        request[reply.EXTRA] = {**request.get(reply.EXTRA, {}), "Server-Timing": f"cache;desc={outcome}"}
+
+
+def _message(service: Service, found: Found, to: Addressee) -> Message | None:
+    assert to.id is not None
+    if found.held is not None:
+        made = _ready(service, found.held, to)
+        return made if isinstance(made, Message) else Message(made.response(to.id, found.ttl_ms), last=True)
+    return deliver(found.event, to) if found.event is not None else None
+
+
+def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
+    """The answer for clients of this revision, made once; a message where it is none that can be kept."""
+    to = replace(to, tasks=None)  # what is kept names none
+    made = held.ready.get(to.dialect.version)
+    if made is not None:
+        return made
+    message = deliver(held.entry.answer, replace(to, id=PLACE_ID))
+    assert message is not None
+    if message.rejection is not None:
+        refused = deliver(held.entry.answer, to)
+        assert refused is not None
+        return refused
+    made = ready(message.raw, held.entry, to.dialect.era)
+    service.cache.shelf.add_ready(held, to.dialect.version, made)
+    return made

@@ -1,0 +1,336 @@
+"""The cache of two replicas on one store: what one has fetched the other gives out, what ends it ends it at both, no
+caller is ever given another's, and whatever the store does, nothing is wrong.
+"""
+
+import asyncio
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from tests.cache.conftest import TELLS
+from tests.cache.tagging import TENANT, Tagging
+from tests.cache.test_what_is_kept import how
+from tests.fleet import KEYS, Fleet, fleet
+from tests.gateway.test_keys import bearer, digest
+from tests.gateway_process import GatewayProcess, running
+from tests.http_wire import DEADLINE_S
+from tests.peers import ModernUpstream
+from tests.raw_front import Answer, Front, modern_headers, modern_request
+from tests.scrape import settled
+from tests.valkey import Server, started
+
+APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+HOSTS: dict[str, dict[str, Any]] = {"plain-mute": {}, "plain-asks": {"elicitation": {}}, "apps-mute": APPS}
+MUTE = "plain-mute"
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    replicas: Fleet
+    server: Server
+    tagging: Tagging
+
+    def front(self, index: int, route: str = "mcp") -> Front:
+        return self.replicas.replicas[index].front(f"/{route}")
+
+    async def list(self, index: int, **more: Any) -> Answer:
+        return await self.front(index).modern("tools/list", **more)
+
+
+def made(answer: Answer) -> int:
+    """Which of the upstream's lists an answer is."""
+    return int(answer.result["tools"][0]["description"])
+
+
+def name(answer: Answer) -> str:
+    """Whom the list was made for."""
+    found: str = answer.result["tools"][0]["name"]
+    return found
+
+
+@asynccontextmanager
+async def two(*, entry: dict[str, Any] | None = None, tells: bool = True, **more: Any) -> AsyncIterator[Two]:
+    """Two replicas before one upstream, which tells of changes or does not."""
+    async with AsyncExitStack() as stack:
+        server = await asyncio.to_thread(stack.enter_context, started())
+        upstream = await stack.enter_async_context(ModernUpstream(capabilities=TELLS if tells else None))
+        tagging = Tagging(upstream)
+        given = {"admin": "127.0.0.1:0", **more}
+        behind: Any = {"mcp": (upstream, entry or {})}
+        replicas = await stack.enter_async_context(fleet(behind, store=server.url, timeout_ms=1000, **given))
+        yield Two(replicas, server, tagging)
+
+
+def entries(server: Server) -> list[bytes]:
+    return sorted(key for key in server.admin().scan_iter("*") if b":cache:" in key)
+
+
+async def same_at_both(pair: Two) -> None:
+    """Both replicas give out what was fetched once, and what they hold is listened for."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (how(await pair.list(0)) == how(await pair.list(1)) == "cache;desc=hit"):
+            pass
+        await pair.tagging.upstream.when(lambda: pair.tagging.upstream.listeners)
+        while not (how(await pair.list(0)) == how(await pair.list(1)) == "cache;desc=hit"):
+            pass
+
+
+async def test_what_one_replica_has_fetched_the_other_gives_out() -> None:
+    async with two() as pair:
+        first = await pair.list(0)
+        second = await pair.list(1)
+        assert name(first) == name(second) == "nobody-plain-mute-first"
+        assert second.result["ttlMs"] <= first.result["ttlMs"]
+        await same_at_both(pair)
+        before = pair.tagging.count
+        page = [await pair.list(index, ident=index) for index in (0, 1)]
+        assert pair.tagging.count == before
+        assert {made(one) for one in page} == {0}
+
+
+@pytest.mark.field("I5")
+async def test_a_change_that_is_told_to_one_replica_ends_the_entry_at_the_other() -> None:
+    async with two() as pair:
+        await same_at_both(pair)
+        [stream] = pair.tagging.upstream.listeners  # one replica reads it
+        pair.tagging.made = 1
+        await stream.notify("notifications/tools/list_changed", {})
+        for index in (0, 1):
+            async with asyncio.timeout(DEADLINE_S):
+                while made(await pair.list(index)) != 1:
+                    pass
+        await same_at_both(pair)
+        assert made(await pair.list(0)) == made(await pair.list(1)) == 1
+
+
+async def test_an_answer_that_was_under_way_at_the_other_replica_is_never_kept() -> None:
+    async with two() as pair:
+        await same_at_both(pair)
+        await purge(pair.replicas.replicas[0])
+        before = pair.tagging.count
+        pair.tagging.hold.clear()
+        late = asyncio.create_task(pair.list(1))
+        await pair.tagging.when(before + 1)
+        pair.tagging.made = 1
+        await purge(pair.replicas.replicas[0])
+        pair.tagging.hold.set()
+        assert made(await late) == 0
+        for index in (0, 1):
+            assert made(await pair.list(index)) == 1
+
+
+async def purge(replica: GatewayProcess) -> None:
+    admin = Front(replica.admin_url).at("/admin/cache/purge")
+    assert (await admin.send("POST", {})).status == 200
+
+
+CLIENTS = 1000
+
+
+async def ask(front: Front, idents: list[int]) -> list[Answer]:
+    """The answers to as many requests at once."""
+    return await asyncio.gather(*(front.modern("tools/list", ident=ident) for ident in idents))
+
+
+@pytest.mark.parametrize("store", ["up", "down"])
+async def test_a_thousand_cold_clients_are_one_request_upstream(store: str) -> None:
+    """With the store down, one for each replica."""
+    async with two() as pair:
+        if store == "down":
+            await asyncio.to_thread(pair.server.kill)
+            for index in (0, 1):
+                await settled(pair.replicas.replicas[index], "mcp_front_door_store_up", 0)
+        wanted = 1 if store == "up" else 2
+        pair.tagging.hold.clear()
+        asking = [asyncio.create_task(ask(pair.front(n % 2), list(range(n, CLIENTS, 4)))) for n in range(4)]
+        try:
+            for index in (0, 1):
+                await settled(pair.replicas.replicas[index], "mcp_front_door_requests_in_flight", CLIENTS / 2)
+            await pair.tagging.when(wanted)
+            assert pair.tagging.count == wanted
+        finally:
+            pair.tagging.hold.set()
+        found = [answer for answers in await asyncio.gather(*asking) for answer in answers]
+        assert sorted(answer.final["id"] for answer in found) == list(range(CLIENTS))
+        assert {name(answer) for answer in found} == {"nobody-plain-mute-first"}
+        assert pair.tagging.count == wanted
+
+
+async def test_a_replica_that_dies_while_it_fetches_is_not_waited_for() -> None:
+    async with two() as pair:
+        pair.tagging.hold.clear()
+        first = asyncio.create_task(pair.list(0))
+        await pair.tagging.when(1)
+        second = asyncio.create_task(pair.list(1))
+        await settled(pair.replicas.replicas[1], "mcp_front_door_requests_in_flight", 1)
+        await pair.replicas.replicas[0].kill()
+        with pytest.raises((EOFError, ConnectionError)):
+            await first
+        await pair.tagging.when(2)
+        pair.tagging.hold.set()
+        assert name(await second) == "nobody-plain-mute-first"
+
+
+def spoil(admin: Redis, how_so: str) -> None:
+    """Makes the store lie about every entry."""
+    keys = [key for key in admin.scan_iter("*") if b":cache:" in key]
+    assert keys
+    raw = [admin.get(key) for key in keys]
+    for index, (key, value) in enumerate(zip(keys, raw, strict=True)):
+        assert isinstance(value, bytes)
+        lie: Any = {
+            "cut short": value[: len(value) // 2],
+            "empty": b"",
+            "foreign": b'{"tools": []}',
+            "altered": value[:-1] + bytes([value[-1] ^ 1]),
+            "of another version": b"2" + value[1:],
+            "another's": raw[(index + 1) % len(raw)],
+        }.get(how_so)
+        if how_so == "of another kind":
+            admin.delete(key)
+            admin.hset(key, "a", "b")
+        else:
+            admin.set(key, lie)
+
+
+@pytest.mark.parametrize(
+    "how_so", ["cut short", "empty", "foreign", "altered", "of another version", "another's", "of another kind"]
+)
+async def test_an_entry_that_is_none_is_a_miss(how_so: str) -> None:
+    async with two() as pair:
+        asked = [{}, {"capabilities": APPS}]
+        for more in asked:
+            await pair.list(0, **more)
+        async with asyncio.timeout(DEADLINE_S):
+            while len(entries(pair.server)) < len(asked):
+                await pair.list(0)
+        before = pair.tagging.count
+        await asyncio.to_thread(spoil, pair.server.admin(), how_so)
+        found = [await pair.list(1, **more) for more in asked]
+        assert [name(one) for one in found] == ["nobody-plain-mute-first", "nobody-apps-mute-first"]
+        assert pair.tagging.count >= before + len(asked)
+        pair.replicas.check()
+
+
+async def test_a_store_that_is_silent_keeps_nobody_waiting_and_a_dead_one_is_done_without() -> None:
+    async with two() as pair:
+        await same_at_both(pair)
+        pair.server.pause()
+        try:
+            pair.tagging.made = 1
+            found = await asyncio.gather(*(pair.list(index, capabilities={"roots": {}}) for index in (0, 1)))
+            assert {made(one) for one in found} == {1}
+        finally:
+            pair.server.resume()
+        await asyncio.to_thread(pair.server.kill)
+        for index in (0, 1):
+            assert (await pair.list(index, capabilities={"sampling": {}})).result["tools"]
+            again = await pair.list(index, capabilities={"sampling": {}})
+            assert how(again) == "cache;desc=hit"
+
+
+async def test_a_change_while_the_store_is_away_is_not_forgotten_when_it_is_back() -> None:
+    async with two() as pair:
+        await same_at_both(pair)
+        pair.server.pause()
+        try:
+            pair.tagging.made = 1
+            admin = Front(pair.replicas.replicas[0].admin_url).at("/admin/cache/purge")
+            told = await admin.send("POST", {})
+            assert (told.status, json.loads(told.body)["error"]) == (
+                503,
+                "the store is down: done in this process, and in the others once it is back",
+            )
+            assert made(await pair.list(0)) == 1
+        finally:
+            pair.server.resume()
+        async with asyncio.timeout(DEADLINE_S):
+            while made(await pair.list(1)) != 1:
+                pass
+
+
+@pytest.mark.field("AB3")
+async def test_replicas_of_two_configurations_never_meet_each_others_entries() -> None:
+    """As while they are restarted one after the other."""
+    async with AsyncExitStack() as stack:
+        server = await asyncio.to_thread(stack.enter_context, started())
+        shops = [Tagging(await stack.enter_async_context(ModernUpstream()), made=number) for number in (1, 2)]
+        store = {"url": server.url, "timeout_ms": 1000}
+        replicas = [
+            await stack.enter_async_context(running({"mcp": shop.upstream}, keys=KEYS, store=store)) for shop in shops
+        ]
+        for _ in range(3):
+            for replica, shop in zip(replicas, shops, strict=True):
+                assert made(await replica.front().modern("tools/list")) == shop.made
+        assert [shop.count for shop in shops] == [1, 1]
+
+
+TENANTS: dict[str, dict[str, str]] = {"a": {TENANT: "a"}, "b": {TENANT: "b"}, "nobody": {}}
+REQUESTS = 10_000
+
+
+@pytest.mark.field("I10", "Z9")
+@pytest.mark.parametrize("scope", ["private", "public"])
+async def test_ten_thousand_lists_of_tenants_hosts_and_eras_never_cross(scope: str) -> None:
+    """The upstream says in each list for whom it made it, and counts."""
+    async with two(entry={"forward_headers": [TENANT], "cache": {"trust_public": True}}) as pair:
+        pair.tagging.hints = {"ttlMs": 3_600_000, "cacheScope": scope}
+        kinds = list(itertools.product(TENANTS, HOSTS, ("modern", "legacy"), (0, 1)))
+        sessions = {
+            (tenant, host): await pair.front(0).initialize(capabilities=HOSTS[host], headers=TENANTS[tenant])
+            for tenant, host in itertools.product(TENANTS, HOSTS)
+        }
+        chance = random.Random(8)
+        wrong: Counter[str] = Counter()
+
+        async def one(number: int) -> None:
+            tenant, host, era, index = chance.choice(kinds)
+            params = {"cursor": "2"} if number % 3 == 0 else {}
+            wanted = f"{tenant}-{host}-{params.get('cursor', 'first')}"
+            connection = lines[index]
+            if era == "modern":
+                message = modern_request("tools/list", params, ident=number, capabilities=HOSTS[host])
+                found = await connection.post(message, {**modern_headers(message), **TENANTS[tenant]})
+            else:
+                session = sessions[(tenant, host)]
+                message = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
+                found = await connection.post(message, session.headers)
+            if name(found) != wanted or found.final["id"] != number:
+                wrong[f"{wanted} was given {name(found)}"] += 1
+
+        lines = [pair.front(index) for index in (0, 1)]
+        numbers = iter(range(REQUESTS))
+
+        async def worker() -> None:
+            for number in numbers:
+                await one(number)
+
+        await asyncio.gather(*(worker() for _ in range(16)))
+        assert not wrong
+        contexts = len(TENANTS) * len(HOSTS) * 2
+        print(f"\n{REQUESTS} lists were {pair.tagging.count} at the upstream, for {contexts} contexts")
+        assert contexts <= pair.tagging.count <= 4 * contexts
+
+
+async def test_clients_with_keys_share_what_is_public_and_nothing_else() -> None:
+    """Nothing of theirs goes upstream, so that the upstream's word is all there is to tell them apart."""
+    keys = {"ci": "mfd_" + "c" * 43, "ops": "mfd_" + "o" * 43}
+    clients = {who: {"keys": [digest(key)], "routes": ["/mcp"]} for who, key in keys.items()}
+    routes = [{"path": "/mcp", "upstream": "mcp", "anonymous": True}]
+    for scope, requests in (("private", 3), ("public", 1)):
+        trusting = {"cache": {"trust_public": True}}
+        async with two(entry=trusting, tells=False, clients=clients, routes=routes) as pair:
+            pair.tagging.hints = {"ttlMs": 3_600_000, "cacheScope": scope}
+            for _ in range(2):
+                for index in (0, 1):
+                    for who in (bearer(keys["ci"]), bearer(keys["ops"]), {}):
+                        await pair.list(index, headers=who)
+            assert pair.tagging.count == requests
