@@ -29,7 +29,6 @@ from policies.mcp import (
     Era,
     Json,
 )
-from policies.request_state import RETRY_MEMBERS
 from policies.settings_cache import UpstreamCache
 
 Outcome = Literal["hit", "stale", "miss", "bypass", "private"]
@@ -59,6 +58,13 @@ _KNOWN_META: Final = TRACE_CONTEXT | {
     *(META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN)
 }
 
+_CURSOR: Final = frozenset({"cursor"})
+_PARAMS: Final[Mapping[str, frozenset[str]]] = {
+    "server/discover": frozenset(),
+    "resources/read": frozenset({"uri"}),
+}
+"""The parameters by which answers differ; of a list, its cursor."""
+
 _MAX_PARENTS: Final = 32
 """Parts of a URI that are looked at one by one; an update of what lies deeper counts for all resources."""
 
@@ -70,11 +76,10 @@ def is_cacheable(method: str) -> bool:
     return method in CACHEABLE
 
 
-def is_shareable(params: Json, meta: Json) -> bool:
-    """Whether a request's answer depends on nothing that its key leaves out: it is no retry, and has no `_meta` members
-    that nobody here knows."""
-    retries = any(member in params for member in RETRY_MEMBERS)
-    return not retries and all(name in _KNOWN_META for name in meta)
+def is_shareable(method: str, params: Json, meta: Json) -> bool:
+    """Whether a request's answer depends on nothing that its key leaves out, and is one of a bounded number: it is no
+    retry, and has no members that nobody here knows."""
+    return all(name in _PARAMS.get(method, _CURSOR) for name in params) and all(name in _KNOWN_META for name in meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,11 @@ def keep(method: str, result: Json, era: Era, settings: UpstreamCache, *, may_sh
         shared = scope == "public" and settings.trust_public
     else:
         ttl_ms, scope = min(own_ttl_ms, most_ms), settings.scope
-        shared = scope == "public"
+        if era == "modern" and "cacheScope" in result:  # its own word on who may share goes before the operator's
+            scope = scope_of(result["cacheScope"])
+            shared = scope == "public" and (settings.trust_public or settings.scope == "public")
+        else:
+            shared = scope == "public"
     return Kept(ttl_ms, scope, shared and may_share) if ttl_ms > 0 else None
 
 

@@ -39,6 +39,9 @@ log = logging.getLogger(__name__)
 PASS_S: Final = 60.0
 """How long requests go past the cache whose like was answered by what is not kept, before one is tried again."""
 
+WAIT_S: Final = 10.0
+"""How long a request waits for what was asked for another, or for it and its like, before it goes past the cache."""
+
 MAX_PASSED: Final = 8192
 """Keys of which that is remembered."""
 
@@ -194,7 +197,10 @@ class Cache:
                 flight, began = self._begin(asked, key, is_trial=until_s is not None), True
             elif flight.is_trial:
                 return None
-            await asyncio.wait({flight.task})
+            await asyncio.wait({flight.task}, timeout=WAIT_S)
+            if not flight.task.done():  # an upstream that hangs for one caller keeps no other
+                self._pass_by(key)
+                return None
             if flight.task.cancelled():
                 return None
             outcome = flight.task.result()
@@ -330,10 +336,7 @@ class Cache:
         call = asked.call
         if isinstance(event, Answer | Ask):
             self._keeps.setdefault((asked.upstream.name, call.method), False)
-            self._passed[key] = asyncio.get_running_loop().time() + PASS_S
-            self._passed.move_to_end(key)
-            while len(self._passed) > MAX_PASSED:
-                self._passed.popitem(last=False)
+            self._pass_by(key)
         elif (
             isinstance(event, Fail)
             and event.code == INVALID_PARAMS
@@ -342,6 +345,12 @@ class Cache:
         ):
             # a cursor that leads nowhere any more ends all pages (Interaction with Pagination)
             self._background.start(self.renew(asked.upstream.name, asked.marks))
+
+    def _pass_by(self, key: str) -> None:
+        self._passed[key] = asyncio.get_running_loop().time() + PASS_S
+        self._passed.move_to_end(key)
+        while len(self._passed) > MAX_PASSED:
+            self._passed.popitem(last=False)
 
     # ends
 
@@ -352,7 +361,7 @@ class Cache:
     def heard(self, upstream: str, method: str, params: Json) -> None:
         """An upstream has said something, on whichever stream."""
         marks = cache.renewed_by(method, params)
-        if marks:
+        if marks and self.settings.max_bytes:
             self._background.start(self.renew(upstream, marks))
 
     async def obey(self, order: Order, upstreams: Upstreams, name: str | None) -> Done:

@@ -9,6 +9,7 @@ from typing import Final
 from policies.cache_entry import Entry, Ready
 from policies.cache_keys import Key
 from policies.exchange import Call
+from policies.jsonrpc import dumps
 
 _OVERHEAD_BYTES: Final = 1024
 """What an entry takes beside its own bytes, about."""
@@ -29,6 +30,13 @@ class Held:
     key: Key
     ready: dict[str, Ready] = field(default_factory=dict)
     retry_at_s: float = 0.0
+    asked_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What its caller sent is held with it, and is as large as the caller likes."""
+        call = self.call
+        said = dumps([call.params, call.capabilities, [list(pair) for pair in call.forwarded]])
+        self.asked_bytes = _OVERHEAD_BYTES + 2 * len(said)
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -36,7 +44,7 @@ class Held:
 
     @property
     def size(self) -> int:
-        return _OVERHEAD_BYTES + self.entry.size + sum(len(one.result) for one in self.ready.values())
+        return self.asked_bytes + self.entry.size + sum(len(one.result) for one in self.ready.values())
 
 
 class Shelf:

@@ -55,7 +55,7 @@ async def from_cache(
     if call.owner is not None and connector.dialect.era == "legacy":
         _past(service, request, wanted, "private")
         return None
-    if not cache.is_shareable(call.params, meta):
+    if not cache.is_shareable(call.method, call.params, meta):
         _past(service, request, wanted, "bypass")
         return None
     told = client_capabilities(call.capabilities, call.front.era, connector.dialect)

@@ -124,6 +124,7 @@ def gateway(folder: Path, name: str, up: int, store: str, **more: Any) -> tuple[
         "store": {"url": store, "prefix": name},
         "upstreams": {"up": upstream},
         "routes": [{"path": "/mcp", "upstream": "up"}],
+        "cache": {"max_bytes": 64 << 20},
         **more,
     }
     path = folder / f"{name}.json"

@@ -21,6 +21,9 @@ TELLS = {
 }
 
 
+MAX_BYTES = 64 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class House:
     """Routes: `/modern` and `/trusting` (`trust_public`) lead to `modern`, as do `/eager` (stale while revalidated),
@@ -68,7 +71,7 @@ async def shared_house() -> AsyncIterator[House]:
             "legacy": (legacy, {"cache": {"lists_ttl_s": 600, "reads_ttl_s": 600}}),
             "plain": legacy,
         }
-        cache = {"max_entry_bytes": 65536}
+        cache = {"max_bytes": MAX_BYTES, "max_entry_bytes": 65536}
         log = {"level": "debug"}
         async with running(behind, admin="127.0.0.1:0", cache=cache, log=log) as gateway:  # type: ignore[arg-type]
             yield House(gateway, modern, telling, legacy)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from tests.cache.conftest import TELLS
+from tests.cache.conftest import MAX_BYTES, TELLS
 from tests.cache.tagging import TENANT, Tagging
 from tests.cache.test_what_is_kept import how
 from tests.fleet import KEYS, Fleet, fleet
@@ -63,7 +63,7 @@ async def two(*, entry: dict[str, Any] | None = None, tells: bool = True, **more
         server = await asyncio.to_thread(stack.enter_context, started())
         upstream = await stack.enter_async_context(ModernUpstream(capabilities=TELLS if tells else None))
         tagging = Tagging(upstream)
-        given = {"admin": "127.0.0.1:0", **more}
+        given = {"admin": "127.0.0.1:0", "cache": {"max_bytes": MAX_BYTES}, **more}
         behind: Any = {"mcp": (upstream, entry or {})}
         replicas = await stack.enter_async_context(fleet(behind, store=server.url, timeout_ms=1000, **given))
         yield Two(replicas, server, tagging)
@@ -265,7 +265,10 @@ async def test_replicas_of_two_configurations_never_meet_each_others_entries() -
         shops = [Tagging(await stack.enter_async_context(ModernUpstream()), made=number) for number in (1, 2)]
         store = {"url": server.url, "timeout_ms": 1000}
         replicas = [
-            await stack.enter_async_context(running({"mcp": shop.upstream}, keys=KEYS, store=store)) for shop in shops
+            await stack.enter_async_context(
+                running({"mcp": shop.upstream}, keys=KEYS, store=store, cache={"max_bytes": MAX_BYTES})
+            )
+            for shop in shops
         ]
         for _ in range(3):
             for replica, shop in zip(replicas, shops, strict=True):

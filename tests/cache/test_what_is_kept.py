@@ -9,7 +9,7 @@ import pytest
 from tests.cache.conftest import House
 from tests.http_wire import DEADLINE_S
 from tests.peers import TOOL, text
-from tests.raw_front import Answer
+from tests.raw_front import Answer, Front
 from tests.scrape import scrape, value
 from tests.scripted import Call, Err, Json
 
@@ -323,6 +323,14 @@ async def test_a_list_in_a_clients_own_session_is_its_own(house: House) -> None:
         assert len(house.legacy.calls("tools/list")) == count
 
 
+async def expired(front: Front) -> Answer:
+    """The first answer after the millisecond for which the one before it is good, which can be long."""
+    async with asyncio.timeout(DEADLINE_S):
+        while how(found := await front.modern("tools/list")) == "cache;desc=hit":
+            pass
+    return found
+
+
 @pytest.mark.parametrize(("route", "status"), [("modern", "stale"), ("strict", "miss")])
 @pytest.mark.parametrize("failure", ["error", "hangs up", "503"])
 async def test_what_is_stale_is_given_while_the_server_fails_where_it_may_be(
@@ -341,13 +349,14 @@ async def test_what_is_stale_is_given_while_the_server_fails_where_it_may_be(
     house.modern.on["tools/list"] = LISTS["tools/list"] | {"ttlMs": 1}
     assert how(await front.modern("tools/list")) == "cache;desc=miss"
     house.modern.on["tools/list"] = fails
+    found = await expired(front)
     for _ in range(2):
-        found = await front.modern("tools/list")
         assert how(found) == f"cache;desc={status}"
         if status == "stale":
             assert (found.result["tools"], found.result["ttlMs"]) == ([TOOL], 0)
         else:
             assert found.status >= 500 or found.code == -32603
+        found = await front.modern("tools/list")
 
 
 async def test_an_answer_that_is_an_error_is_given_and_not_what_was_before(house: House) -> None:
@@ -355,7 +364,7 @@ async def test_an_answer_that_is_an_error_is_given_and_not_what_was_before(house
     house.modern.on["tools/list"] = LISTS["tools/list"] | {"ttlMs": 1}
     await front.modern("tools/list")
     house.modern.on["tools/list"] = Err(-32602, "no more")
-    assert (await front.modern("tools/list")).code == -32602
+    assert (await expired(front)).code == -32602
 
 
 async def test_what_is_stale_is_given_while_another_is_fetched_where_it_may_be(house: House) -> None:
@@ -363,7 +372,7 @@ async def test_what_is_stale_is_given_while_another_is_fetched_where_it_may_be(h
     house.modern.on["tools/list"] = LISTS["tools/list"] | {"ttlMs": 1}
     await front.modern("tools/list")
     house.modern.on["tools/list"] = {"tools": [], **HOUR}
-    found = await front.modern("tools/list")
+    found = await expired(front)
     assert (how(found), found.result["tools"], found.result["ttlMs"]) == ("cache;desc=stale", [TOOL], 0)
     await house.modern.seen("tools/list", 2)
     async with asyncio.timeout(DEADLINE_S):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cache.conftest import MAX_BYTES
 from tests.cache.tagging import Tagging
 from tests.cache.test_replicas import made
 from tests.gateway.test_workers import MANY, fleet
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.mark.parametrize("order", ["purge", "refresh"])
 async def test_an_order_is_done_by_one_worker_and_heard_by_all(tmp_path: Path, order: str) -> None:
-    async with ModernUpstream() as upstream, fleet(tmp_path, upstream) as (running, _):
+    async with ModernUpstream() as upstream, fleet(tmp_path, upstream, cache={"max_bytes": MAX_BYTES}) as (running, _):
         tagging = Tagging(upstream)
         before = {made(await running.front.modern("tools/list")) for _ in range(MANY)}
         assert (before, tagging.count) == ({0}, 1)

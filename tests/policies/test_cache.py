@@ -20,19 +20,20 @@ READ = "resources/read"
     ("why", "params", "meta", "is_shareable"),
     [
         ("a plain list", {}, {}, True),
+        ("a parameter that nobody here knows", {"x": 1}, {}, False),
         ("a page", {"cursor": "a"}, {}, True),
         ("trace context is one request's own", {}, {"traceparent": "00-1", "baggage": "a=b"}, True),
         ("what the protocol itself puts there", {}, {"io.modelcontextprotocol/clientInfo": {"name": "a"}}, True),
         ("a wish to be told of progress", {}, {"progressToken": 0, "io.modelcontextprotocol/logLevel": "info"}, True),
         ("members that nobody here knows", {}, {"com.example/tenant": "a"}, False),
         ("a retry with answers", {"inputResponses": {}}, {}, False),
-        ("a retry with state alone", {"uri": "a:b", "requestState": "s"}, {}, False),
+        ("a retry with state alone", {"requestState": "s"}, {}, False),
     ],
 )
 def test_a_request_may_share_an_answer_that_depends_on_its_key_alone(
     why: str, params: Json, meta: Json, is_shareable: bool
 ) -> None:
-    assert cache.is_shareable(params, meta) is is_shareable, why
+    assert cache.is_shareable("tools/list", params, meta) is is_shareable, why
 
 
 @pytest.mark.parametrize(
