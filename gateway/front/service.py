@@ -212,6 +212,11 @@ class Service:
         """An addressee whose host shows what this profile says."""
         return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
 
+    def addressee(self, exchange: Exchange) -> Addressee:
+        """Whom a kept exchange answers, and what their host is shown by now."""
+        to, owner = self.exchanges.addressee(exchange), exchange.call.owner
+        return to if owner is None else self.showing(to, self.of_session(owner).profile)
+
     def bond(self, head: Head, upstream: Upstream, request: Caller) -> Bond | None:
         """Whom this upstream's own `requestState` is sealed to: a known caller of whom nothing goes upstream by which
         the upstream could tell it from another. None where it passes byte for byte."""
