@@ -72,3 +72,28 @@ async def test_the_rest_of_a_stream_is_shown_as_the_reload_allows(tmp_path: Path
             message = await rest.message()
         assert message is not None
         assert message["result"]["content"] == [{"type": "text", "text": "end"}]
+
+
+@pytest.mark.parametrize("is_narrower", [True, False])
+async def test_a_standalone_stream_ends_where_a_reload_allows_its_host_no_apps(
+    tmp_path: Path, is_narrower: bool
+) -> None:
+    def updated(uri: str) -> Json:
+        return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
+
+    async with LegacyUpstream(get_stream=True) as upstream, serving(tmp_path, settings({"up": upstream})) as live:
+        session = await live.gateway.front("/up").initialize(capabilities=WITH_APPS)
+        async with session.get() as stream:
+            await upstream.push(updated("ui://x/first"))
+            assert await stream.message() == updated("ui://x/first")
+            ceiling = {"profile": "core-v1"} if is_narrower else {}
+            routes = [{"path": "/up", "upstream": "up", **ceiling}, {"path": "/new", "upstream": "up"}]
+            live.write(settings({"up": upstream}, routes=routes))
+            await live.until_answered("/new", 200)
+            if is_narrower:
+                assert await stream.rest() == []
+        async with session.get() as again:
+            await upstream.push(updated("ui://x/mark"))
+            await upstream.push(updated("file:///kept"))
+            wanted = updated("file:///kept" if is_narrower else "ui://x/mark")
+            assert await again.message() == wanted
