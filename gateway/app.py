@@ -166,6 +166,7 @@ class Gateway:
             listener.server.max_head_bytes = settings.limits.max_head_bytes
         configure(settings.log.level, settings.log.format)
         self._http_sse.renew(self.service)
+        self.service.end_narrowed()
         self.service.upstreams.warm()
 
     async def drain(self) -> None:

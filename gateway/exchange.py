@@ -306,8 +306,12 @@ class Exchanges:
         for exchange_id in list(self._by_session.get(session, ())):
             self._drop(exchange_id)
 
+    def standalones(self) -> list[Exchange]:
+        """Every session's standalone stream."""
+        return [self._kept[exchange_id].exchange for exchange_id in self._standalone.values()]
+
     def end_stream(self, session: str) -> None:
-        """Ends the standalone stream of a session: another has superseded it."""
+        """Ends the standalone stream of a session: another has superseded it, or is to."""
         if session in self._standalone:
             self._drop(self._standalone[session])
 

@@ -35,6 +35,9 @@ PLACEHOLDER: Final = "[This is a user interface, which cannot be shown here.]"
 _TEXT_LIKE: Final = frozenset({"text", "image", "audio", "tool_use"})
 """Blocks that hold no resource, whatever they have beside their own members."""
 
+_STRAY: Final = {"params": ("result", "error"), "result": ("params",)}
+"""Members of other messages, by what a message is read by."""
+
 _READS: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
 
@@ -187,7 +190,7 @@ def _asking(value: Json) -> Json:
     requests = value.get("inputRequests")
     if not isinstance(requests, dict):
         return value
-    stripped = {key: _entry(entry) for key, entry in requests.items()}
+    stripped = strip_asks(requests)
     return value if all(stripped[key] is requests[key] for key in requests) else {**value, "inputRequests": stripped}
 
 
@@ -253,6 +256,11 @@ def strip_ask(method: str, params: Json) -> Json:
     return without_ui_meta(params)
 
 
+def strip_asks(requests: Json) -> Json:
+    """Requests to the client by key, as `inputRequests` has them."""
+    return {key: _entry(entry) for key, entry in requests.items()}
+
+
 def refusal(method: str, params: Json, era: Era) -> Rejection | None:
     """Why a request is not sent: it names a resource that is an interface."""
     if method in _READS and is_ui_uri(params.get("uri")):
@@ -306,8 +314,12 @@ def strip_message(raw: bytes, method: str, uri: str | None = None) -> bytes | No
         raise ValueError("a message is a JSON object")
     part = "params" if "method" in message else "result"
     before = message.get(part)
+    # nobody knows what a member means that its kind of message has not; of one that stands twice, readers differ in
+    # which they take
+    proper = {name: member for name, member in message.items() if name not in _STRAY[part]}
+    is_odd = len(proper) < len(message) or jsonrpc.may_repeat(raw)
     if not isinstance(before, dict):
-        return raw
+        return jsonrpc.dumps(proper) if is_odd else raw
     after: Json | Rejection | None
     if part == "params":
         after = strip_notification(str(message["method"]), before)
@@ -317,8 +329,7 @@ def strip_message(raw: bytes, method: str, uri: str | None = None) -> bytes | No
         return _failed(message.get("id"), after)
     if after is None:
         return None
-    # of a member that stands twice, readers differ in which they take
-    return raw if after is before and not jsonrpc.may_repeat(raw) else jsonrpc.dumps({**message, part: after})
+    return raw if after is before and not is_odd else jsonrpc.dumps({**proper, part: after})
 
 
 def _failed(request_id: RequestId | None, why: Rejection) -> bytes:

@@ -69,7 +69,7 @@ class Hosting:
         exchange = service.exchanges.find(session_id, exchange_id)
         if exchange is None:
             raise no_stream()
-        return self._write(service, exchange, service.exchanges.addressee(exchange), after)
+        return self._write(service, exchange, service.addressee(exchange), after)
 
     async def _serve(self, body: bytes) -> bytes:
         key, packed, sender, message = jsonrpc.loads(body)

@@ -417,7 +417,8 @@ def retried(service: Service, route: Route, principal: str, message: jsonrpc.Req
     profile = service.effective(route, client_of(principal), meta[META_CLIENT_CAPABILITIES]).profile
     exchange.call = replace(exchange.call, log_level=meta.get(META_LOG_LEVEL), profile=profile)
     to = service.showing(_addressee(message), profile)
-    return Rounds(service, route, exchange, to, parked.asked, parked.round + 1, parked.cursor)
+    asked = parked.asked if profile.shows_apps else apps.strip_asks(parked.asked)  # it may have shown Apps before
+    return Rounds(service, route, exchange, to, asked, parked.round + 1, parked.cursor)
 
 
 def _addressee(message: jsonrpc.Request) -> Addressee:

@@ -36,7 +36,7 @@ async def resumed(
         raise no_stream()
     exchange = service.exchanges.find(owner.id, place.exchange)
     if exchange is not None:
-        return await resume(service, request, exchange, service.exchanges.addressee(exchange), place.cursor)
+        return await resume(service, request, exchange, service.addressee(exchange), place.cursor)
     mail = service.state.mail
     replica = mail.elsewhere(place.exchange)
     try:

@@ -212,6 +212,20 @@ class Service:
         """An addressee whose host shows what this profile says."""
         return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
 
+    def addressee(self, exchange: Exchange) -> Addressee:
+        """Whom a kept exchange answers, and what their host is shown by now."""
+        to, owner = self.exchanges.addressee(exchange), exchange.call.owner
+        if owner is None or owner.route not in self._routes:
+            return replace(to, shows_apps=False)
+        return self.showing(to, self.of_session(owner).profile)
+
+    def end_narrowed(self) -> None:
+        """Ends the streams without an answer whose hosts are shown no Apps any more: they are opened anew."""
+        for stream in self.exchanges.standalones():
+            owner = stream.call.owner
+            if owner is not None and stream.call.profile.shows_apps and not self.addressee(stream).shows_apps:
+                self.exchanges.end_stream(owner.id)
+
     def bond(self, head: Head, upstream: Upstream, request: Caller) -> Bond | None:
         """Whom this upstream's own `requestState` is sealed to: a known caller of whom nothing goes upstream by which
         the upstream could tell it from another. None where it passes byte for byte."""

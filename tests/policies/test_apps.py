@@ -494,3 +494,24 @@ def test_an_interface_over_its_bound_is_an_error(method: str, uri: str, size: in
     why = apps.too_large(method, uri, size, 100)
     assert (why is not None) is refused
     assert why is None or "limits.max_app_bytes" in why.message
+
+
+INTERFACE = '{"content":[{"type":"resource","resource":{"uri":"ui://a"}}]}'
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ('"id":1,"result":%s,"result":null,"error":{"code":1,"message":"m"}', {"id", "result", "error"}),
+        ('"id":1,"error":{"code":1,"message":"m"},"params":%s', {"id", "error"}),
+        ('"id":1,"result":{},"params":%s', {"id", "result"}),
+        ('"method":"notifications/message","params":{},"result":%s', {"method", "params"}),
+        ('"method":"notifications/message","error":%s', {"method"}),
+    ],
+)
+def test_a_member_in_which_nobody_looks_holds_no_interface(said: str, left: set[str]) -> None:
+    raw = ('{"jsonrpc":"2.0",' + said % INTERFACE + "}").encode()
+    stripped = apps.strip_message(raw, "tools/call")
+    assert stripped is not None
+    assert b"ui://" not in stripped
+    assert set(json.loads(stripped)) == {"jsonrpc", *left}
