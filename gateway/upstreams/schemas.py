@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from policies import headers
@@ -180,7 +180,8 @@ class Schemas:
             result = await self._page(call, cursor)
             if result is None:
                 break
-            tools |= self._read(result)
+            for name, tool in self._read(result).items():
+                _add(tools, name, tool)
             cursor = result.get("nextCursor")
             if not cursor:
                 return _Listed(tools, is_whole=True)
@@ -191,6 +192,12 @@ class Schemas:
         if invalid:
             log.warning("upstream %s: %d tools have an invalid x-mcp-header and are left out", self._upstream, invalid)
         return found
+
+
+def _add(tools: _Tools, name: str, tool: Tool) -> None:
+    """The last of one name counts; but where a host without Apps is shown any of them, it may call it."""
+    seen = tools.get(name)
+    tools[name] = replace(tool, is_app_only=False) if seen is not None and not seen.is_app_only else tool
 
 
 def _hidden(known: _Listed | None, name: str) -> bool:
@@ -214,5 +221,5 @@ def listed(result: Json) -> tuple[_Tools, int]:
                 mirrors = headers.param_headers(tool.get("inputSchema"))
             except InvalidAnnotation:
                 invalid += 1
-            found[tool["name"]] = Tool(mirrors, tasks.only_as_task(tool), is_app_only(tool))
+            _add(found, tool["name"], Tool(mirrors, tasks.only_as_task(tool), is_app_only(tool)))
     return found, invalid

@@ -212,6 +212,16 @@ async def test_a_server_that_does_not_list_its_tools_is_called_all_the_same(path
 
 
 @on_every_path
+@pytest.mark.parametrize("first", ["shown", "hidden"])
+async def test_a_name_that_is_listed_twice_can_be_called_if_it_is_shown_once(path: str, first: str) -> None:
+    twice = [tool("twice"), {**HIDDEN, "name": "twice"}]
+    async with staged(path) as stage:
+        stage.upstream.on["tools/list"] = {"tools": [*(twice if first == "shown" else reversed(twice)), HIDDEN]}
+        assert [one["name"] for one in (await stage.ask("tools/list")).result["tools"]] == ["twice"]
+        assert (await stage.ask("tools/call", {"name": "twice"})).result["content"] == [TEXT]
+
+
+@on_every_path
 async def test_a_tool_that_is_new_is_found_among_hidden_ones(path: str) -> None:
     async with staged(path) as stage:
         assert (await stage.ask("tools/call", {"name": "new"})).code == -32602
