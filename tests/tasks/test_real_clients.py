@@ -97,17 +97,23 @@ async def told(client: str, url: str, steps: list[Json]) -> list[Json]:
     return said
 
 
+async def served(client: str, server: str, way: str, steps: list[Json]) -> list[Json]:
+    """The same before a server of its own, directly or on a route of the gateway. The Python SDK 1.x's server has one
+    group of tasks for all its sessions: a task that fails ends its session, and takes the group away from the rest."""
+    command, ready = SERVERS[server]
+    with machinery.running(command, ready) as process:
+        url = f"http://{process.said}"
+        if not way:
+            return await told(client, url, steps)
+        async with running({"up": {"url": url}, "other": {"url": url}}, routes=ROUTES) as gateway:
+            return await told(client, gateway.url + way, steps)
+
+
 @pytest.mark.parametrize(("client", "server", "steps"), CASES, ids=[f"{one[0]} at {one[1]}" for one in CASES])
 async def test_a_client_of_tasks_is_told_the_same_through_the_gateway(
     client: str, server: str, steps: list[Json]
 ) -> None:
-    command, ready = SERVERS[server]
-    with machinery.running(command, ready) as process:
-        url = f"http://{process.said}"
-        async with running({"up": {"url": url}, "other": {"url": url}}, routes=ROUTES) as gateway:
-            ways = (url, gateway.url + "/as-it-is", gateway.url + "/sealed")
-            # one after the other: the Python SDK 1.x's server keeps tasks for one session at a time
-            directly, as_it_is, sealed = [await told(client, way, steps) for way in ways]
+    directly, as_it_is, sealed = [await served(client, server, way, steps) for way in ("", "/as-it-is", "/sealed")]
     if (client, server) == REFUSED:
         assert {said["error"]["code"] for said in directly} == {HEADER_MISMATCH}
     else:
