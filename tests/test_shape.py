@@ -16,7 +16,7 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles settings_cache affinity coding",
-            2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
+            2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings sealing exchange session "
             "request_state resumption task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
@@ -41,7 +41,7 @@ FLOORS = {
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
             "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
             "front/hosting front/talk front/http_sse "
-            "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
+            "front/mcp front/repeats front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

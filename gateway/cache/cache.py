@@ -153,13 +153,15 @@ class Cache:
         if found is None and not wants_own:
             found = await self._fetched(asked)
         found = found or PAST
-        self._metrics.cached.add(asked.upstream.name, asked.call.method, found.outcome)
-        if log.isEnabledFor(logging.DEBUG):
-            shared = found.held is not None and found.held.entry.shared
-            log.debug(
-                "cache", extra=fields(outcome=found.outcome, ttl_ms=found.ttl_ms, **asked.key.parts(shared=shared))
-            )
+        self.note(asked.upstream.name, asked.key, found.outcome, found.held, found.ttl_ms)
         return found
+
+    def note(self, upstream: str, key: Key, outcome: Outcome, held: Held | None, ttl_ms: int) -> None:
+        """Counts how a request was answered, and has it in the log with every part of its key."""
+        self._metrics.cached.add(upstream, key.shown["method"], outcome)
+        if log.isEnabledFor(logging.DEBUG):
+            shared = held is not None and held.entry.shared
+            log.debug("cache", extra=fields(outcome=outcome, ttl_ms=ttl_ms, **key.parts(shared=shared)))
 
     def _at_hand(self, asked: Asked) -> Found | None:
         """What is held here and may be given out now; a refresh may be begun for it."""

@@ -11,6 +11,7 @@ from aiohttp import web
 from gateway.cache.cache import Asked, Found
 from gateway.cache.shelf import Held
 from gateway.front import reply
+from gateway.front.repeats import CAME, Came
 from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
@@ -62,7 +63,10 @@ async def from_cache(
     asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    return _message(service, found, wanted.to)
+    answer = _message(service, found, wanted.to)
+    if found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
+        request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
+    return answer
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:
