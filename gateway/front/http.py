@@ -1,7 +1,8 @@
 """The server side of HTTP/1.1: aiohttp's, with bounds on slow and silent peers, and errors in the project's own form.
 
 Specification: RFC 9110, RFC 9112. aiohttp parses; what it refuses is answered here as a JSON-RPC error that quotes
-nothing, and is no line in the log. One sweep over all connections sees to heads and bodies that don't arrive and to
+nothing, and is no line in the log. What can be answered from its bytes alone is, before aiohttp sees it
+(`gateway/front/repeats.py`). One sweep over all connections sees to heads and bodies that don't arrive and to
 clients that don't read, so that a request costs no timer.
 """
 

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import re
+import ssl
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ import pytest_asyncio
 from tests.cache.conftest import MAX_BYTES
 from tests.cache.tagging import Tagging
 from tests.cache.test_what_is_kept import how
+from tests.certificates import issue
 from tests.gateway.test_keys import CI, OPS, STRANGER, bearer, digest
 from tests.gateway.test_reload import serving
 from tests.gateway_process import GatewayProcess, running, settings
@@ -246,8 +248,9 @@ class Line:
 
 
 @asynccontextmanager
-async def lasting(desk: Desk) -> AsyncIterator[Line]:
-    reader, writer = await asyncio.open_connection(desk.front.host, desk.front.port)
+async def lasting(desk: Desk, tls: ssl.SSLContext | None = None) -> AsyncIterator[Line]:
+    to = {"ssl": tls, "server_hostname": "localhost"} if tls is not None else {}
+    reader, writer = await asyncio.open_connection(desk.front.host, desk.front.port, **to)  # type: ignore[arg-type]
     try:
         yield Line(reader, writer)
     finally:
@@ -333,3 +336,49 @@ async def test_what_one_configuration_knows_another_does_not(tmp_path: Path) -> 
                     pass
             await desk.known()
             assert (await desk.ask()).result["tools"][0]["description"] == "1"
+
+
+async def test_a_large_list_over_tls_is_whole_each_time(tmp_path: Path) -> None:
+    ca = issue(tmp_path, "ca", None, authority=True)
+    issue(tmp_path, "server", ca, names=["localhost"], address="127.0.0.1")
+    tls = {"cert": str(tmp_path / "server.pem"), "key": str(tmp_path / "server.key")}
+    trusting = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    head, raw = written(b"10")
+    async with ModernUpstream() as upstream, running({"mcp": upstream}, clients=keyed(CI), tls=tls, **KEPT) as gateway:
+        desk = Desk(gateway, Tagging(upstream, long="x" * 300_000))
+        async with lasting(desk, trusting) as line:
+            for _ in range(5):
+                await line.send(head + raw)
+                assert await line.answer() == (200, 10)
+        assert await desk.repeats() >= 2
+
+
+async def test_what_a_trusted_proxy_says_is_looked_at_each_time(tmp_path: Path) -> None:
+    async with (
+        ModernUpstream() as upstream,
+        running({"mcp": upstream}, clients=keyed(CI), trusted_proxies=["127.0.0.1"], **KEPT) as gateway,
+    ):
+        desk = Desk(gateway, Tagging(upstream))
+        said = {"X-Forwarded-Host": "127.0.0.1", "X-Forwarded-For": "192.0.2.1"}
+        await desk.known(headers=said)
+        before = await desk.repeats()
+        for _ in range(2):
+            assert (await desk.ask(headers={**said, "X-Forwarded-Host": "evil.example"})).status == 403
+            assert (await desk.ask(headers={**said, "Forwarded": "host=evil.example"})).status == 400
+        assert await desk.repeats() == before
+
+
+async def test_of_many_requests_the_oldest_is_forgotten(desk: Desk) -> None:
+    """More than is remembered, each as large as may be."""
+    pads = [f"{number:04}" + "x" * 7000 for number in range(600)]
+
+    async def some(first: int) -> None:
+        for pad in pads[first::8]:
+            assert (await desk.ask(headers={"X-Pad": pad})).status == 200
+
+    await asyncio.gather(*(some(first) for first in range(8)))
+    before = await desk.repeats()
+    await desk.ask(headers={"X-Pad": pads[0]})
+    assert await desk.repeats() == before
+    await desk.ask(headers={"X-Pad": pads[-1]})
+    assert await desk.repeats() == before + 1
