@@ -32,6 +32,8 @@ from tests.raw_front import modern_headers, modern_request
 from tests.valkey import free_port, started
 
 CONNECTIONS: Final = 16
+SHARES: Final = {"nginx": 8, "memory": 8, "FastMCP": 0.1}
+"""How many of a round's requests what answers quickly gets, and what takes its time."""
 LENGTH: Final = re.compile(rb"content-length: ?([0-9]+)", re.IGNORECASE)
 START_S: Final = 180.0
 """For the slowest of them to start on a busy machine."""
@@ -163,7 +165,7 @@ async def load(port: int, requests: int, *, coding: str = "") -> None:
         lines = [(name, value) for name, value in head.items() if value is not None]
         return header_bytes("POST /mcp HTTP/1.1", lines) + body
 
-    every, loop = iter([asked(number) for number in range(requests)]), asyncio.get_running_loop()
+    every, loop = iter([asked(1_000_000 + number) for number in range(requests)]), asyncio.get_running_loop()
     waited = [loop.create_future() for _ in range(CONNECTIONS)]
     kind = AskingPacked if coding else Asking
     for done in waited:
@@ -190,7 +192,9 @@ def gateway(folder: Path, name: str, up: int, store: str, **more: Any) -> tuple[
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-cache", description=__doc__)
-    parser.add_argument("--requests", type=int, default=2000, help="lists of each in a round")
+    parser.add_argument(
+        "--requests", type=int, default=2000, help="lists in a round, of what is quick four times so many"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -227,7 +231,7 @@ def measure(rows: dict[str, tuple[int, int, str]], requests: int, rounds: int) -
     spent: dict[str, list[float]] = {name: [] for name in rows}
     for turn in range(rounds + 1):
         for name, (group, port, coding) in rows.items():
-            count = requests if "FastMCP" not in name else max(CONNECTIONS, requests // 10)  # it takes its time
+            count = max(CONNECTIONS, int(requests * next((of for kind, of in SHARES.items() if kind in name), 1)))
             before = cpu_s(group)
             uvloop.run(load(port, count, coding=coding))
             if turn:  # the first one warms up
