@@ -37,7 +37,8 @@ FLOORS = {
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
             "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "cache/shelf cache/marks cache/depot cache/watching cache/cache front/caching "
+            4: "cache/shelf cache/marks cache/depot cache/watching cache/flights cache/filling cache/cache "
+            "front/caching "
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
             "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
             "front/hosting front/talk front/http_sse "
