@@ -8,13 +8,14 @@ import contextlib
 import secrets
 import time
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
 from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
-from gateway.front.batch import Far, Started, drive_batch
-from gateway.front.caching import Wanted, from_cache
+from gateway.front.batch import Element, Far, Later, Started, drive_batch
+from gateway.front.caching import Wanted, from_cache, may_fill
 from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
 from gateway.front.elsewhere import Pinned, Written
 from gateway.front.resuming import resumed
@@ -385,22 +386,30 @@ async def _batch(
         return reply.rejected(Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST"))
     if len(messages) > limit:
         return reply.rejected(Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages"))
-    started: list[Started] = []
+    elements: list[Element] = []
     for message in messages:
         match message:
             case Rejection():
-                started.append(error(message, None))
+                elements.append(error(message, None))
             case jsonrpc.Request(method="initialize"):
-                started.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
+                elements.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
             case jsonrpc.Request():
-                try:
-                    one = await start(service, request, head, owner, message)
-                    started.append(Far(message.id, one.feed) if isinstance(one, Written) else one)
-                except Fault as fault:
-                    started.append(error(fault.rejection(), message.id))
+                begin = partial(_started, service, request, head, owner, message)
+                elements.append(Later(begin) if may_fill(service, head.route, message.method) else await begin())
             case _:
                 await take(service, request, head, owner, message)
-    return await drive_batch(service, request, started, head.accept)
+    return await drive_batch(service, request, elements, head.accept)
+
+
+async def _started(
+    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+) -> Started:
+    """As `start`, for an element of a batch: what goes wrong with it is its own answer."""
+    try:
+        started = await start(service, request, head, owner, message)
+    except Fault as fault:
+        return error(fault.rejection(), message.id)
+    return Far(message.id, started.feed) if isinstance(started, Written) else started
 
 
 async def _single(request: web.BaseRequest, message: Message, accept: Acceptance) -> web.StreamResponse:
