@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.cache.cache import REFRESHES
-from gateway.cache.flights import MAX_OF_ONE
+from gateway.cache.flights import MAX_FLIGHTS, MAX_OF_ONE, Flights
 from tests.cache.conftest import MAX_BYTES, House
 from tests.cache.test_what_is_kept import HOUR, LISTS, READ, how
 from tests.gateway.test_keys import bearer, digest
@@ -194,3 +194,53 @@ async def test_a_list_that_was_public_is_given_to_nobody_once_the_server_calls_i
                     pass
             assert (await ask("b")).result["tools"] == []
             assert [how(await ask(who)) for who in "ab"] == ["cache;desc=hit"] * 2
+
+
+# by themselves
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+def names(number: int) -> list[tuple[str, str]]:
+    return [(f"upstream-{number}", "tools")]
+
+
+async def test_what_was_waited_for_as_long_as_anybody_waits_goes_on_until_it_can_be_of_no_use() -> None:
+    flights: Flights[None] = Flights()
+    flight = flights.begin("key", names(0), forever)
+    assert flight is not None
+    assert not await flights.wait(flight, 0.0)
+    assert flights.get("key") is flight
+    flights.detach(names(1))
+    assert flights.get("key") is flight
+    flights.detach(names(0))
+    assert flights.get("key") is None
+    with pytest.raises(asyncio.CancelledError):
+        await flight.task
+
+
+async def test_one_that_hangs_and_may_not_be_joined_any_more_is_called_off_with_the_last_who_waits() -> None:
+    flights: Flights[None] = Flights()
+    flight = flights.begin("key", names(0), forever)
+    assert flight is not None
+    waiting = asyncio.create_task(flights.wait(flight, DEADLINE_S))
+    await asyncio.sleep(0)
+    flights.detach(None)
+    assert not flight.task.cancelling()
+    await left(waiting)
+    with pytest.raises(asyncio.CancelledError):
+        await flight.task
+
+
+async def test_there_are_so_many_at_once_and_room_again_when_one_is_over() -> None:
+    flights: Flights[None] = Flights()
+    begun = [flights.begin(str(n), names(n // MAX_OF_ONE), forever) for n in range(MAX_FLIGHTS)]
+    assert None not in begun
+    assert flights.begin("one more", names(MAX_FLIGHTS), forever) is None
+    flights.detach(None)  # those that nobody may join count until they have ended
+    assert flights.begin("one more", names(MAX_FLIGHTS), forever) is None
+    await asyncio.wait([one.task for one in begun if one is not None])
+    assert flights.begin("one more", names(MAX_FLIGHTS), forever) is not None
+    await flights.close()

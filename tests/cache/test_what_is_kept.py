@@ -291,7 +291,6 @@ async def dead_end(call: Call) -> Json | Err:
     return Err(-32602, "gone") if call.seen.params.get("cursor") == "2" else await pages(call)
 
 
-@pytest.mark.field("I3")
 @pytest.mark.parametrize(
     ("cursor", "params", "ends"),
     [
