@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from gateway.cache.marks import Marks
+from gateway.cache.shelf import Held
 from gateway.stores.base import Store, StoreUnavailable
 from policies import cache_entry, sealing
 from policies.cache_entry import Entry
@@ -71,14 +72,18 @@ class Depot:
         """The values of marks now; None where they can't be had, and nothing can be put here."""
         return await self._within(self._marks.values(upstream, marks), None) if self.is_open else None
 
-    async def put(self, entry: Entry, ttl_s: float, compress_from_bytes: int) -> None:
-        """Keeps an entry, which lasts `ttl_s`; or does not."""
+    async def put(self, held: Held, ttl_s: float, compress_from_bytes: int) -> bool:
+        """Keeps an entry, which lasts `ttl_s`; whether it did."""
+        entry = held.entry
         packed = cache_entry.pack(entry, compress_from_bytes)
         sealed = sealing.seal_bytes(self._ring(), "cache", entry.key, packed, secrets.token_bytes(NONCE_BYTES))
-        with suppress(StoreUnavailable):
+        try:
             await self._store.set(_key(entry.key), sealed, ttl_s)
             if entry.next:
-                await self._store.set(_next(entry.next), _joined(entry.marks), ttl_s)
+                await self._store.set(_next(held.upstream, entry.next), _named(entry.next, entry.marks), ttl_s)
+        except StoreUnavailable:
+            return False
+        return True
 
     async def drop(self, keys: Sequence[str]) -> None:
         """Lets go of what is under these keys; or does not, where the store is away."""
@@ -86,14 +91,16 @@ class Depot:
             await self._within(asyncio.gather(*(self._store.delete(_key(key)) for key in keys)), [])
 
     async def names(self, keys: Sequence[str], upstream: str, marks: tuple[str, ...]) -> bool:
-        """Whether a page that is good names what is under one of these keys as the page after it."""
+        """Whether a page that is good names what is under one of these keys as the page after it, as far as that is
+        remembered."""
         if not self.is_open:
             return False
 
         async def look() -> bool:
-            gets = asyncio.gather(*(self._store.get(_next(key)) for key in keys))
+            gets = asyncio.gather(*(self._store.get(_next(upstream, key)) for key in keys))
             values, found = await asyncio.gather(self._marks.values(upstream, marks), gets)
-            return values is not None and _joined(values) in found
+            pairs = zip(keys, found, strict=True)
+            return values is not None and any(said == _named(key, values) for key, said in pairs)
 
         return await self._within(look(), False)
 
@@ -191,12 +198,14 @@ def _key(key: str) -> str:
     return f"cache:{key}"
 
 
-def _next(key: str) -> str:
-    return f"cache-next:{key}"
+def _next(upstream: str, key: str) -> str:
+    """One place of 4096 that an upstream has for this: however many pages clients ask for, there are no more of them,
+    and what another page has taken the place of is not known."""
+    return f"cache-next:{upstream}:{key[:3]}"
 
 
-def _joined(marks: Sequence[str]) -> bytes:
-    return " ".join(marks).encode()
+def _named(key: str, marks: Sequence[str]) -> bytes:
+    return " ".join([key, *marks]).encode()
 
 
 def _turn(key: str) -> str:

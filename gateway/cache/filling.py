@@ -189,8 +189,8 @@ class Filling:
         if await self._depot.values(name, marks) != held.entry.marks or self._marks.changed_since(moment, name, marks):
             self._shelf.drop(held.entry.key)
             return
-        await self._depot.put(held.entry, _lasts_s(asked.upstream, held.entry), self.settings.compress_from_bytes)
-        turn.kept = True
+        ttl_s = _lasts_s(asked.upstream, held.entry)
+        turn.kept = await self._depot.put(held, ttl_s, self.settings.compress_from_bytes)
 
     def _entry(self, asked: Asked, answer: Answer, marks: tuple[str, ...]) -> Entry | None:
         """What is kept of an answer, if anything."""
