@@ -17,7 +17,7 @@ from aiohttp import HttpVersion11, web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE
 
-from gateway.cache.cache import Asked
+from gateway.cache.filling import Asked
 from gateway.cache.shelf import Held
 from gateway.front import operation, reply
 from gateway.front.http import Handler

@@ -347,10 +347,10 @@ async def test_a_large_list_over_tls_is_whole_each_time(tmp_path: Path) -> None:
     async with ModernUpstream() as upstream, running({"mcp": upstream}, clients=keyed(CI), tls=tls, **KEPT) as gateway:
         desk = Desk(gateway, Tagging(upstream, long="x" * 300_000))
         async with lasting(desk, trusting) as line:
-            for _ in range(5):
-                await line.send(head + raw)
-                assert await line.answer() == (200, 10)
-        assert await desk.repeats() >= 2
+            async with asyncio.timeout(DEADLINE_S):
+                while await desk.repeats() < 2:  # one that comes while the last is being ended goes the ordinary way
+                    await line.send(head + raw)
+                    assert await line.answer() == (200, 10)
 
 
 async def test_what_a_trusted_proxy_says_is_looked_at_each_time(tmp_path: Path) -> None:
