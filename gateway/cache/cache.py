@@ -117,7 +117,8 @@ class Cache:
         self.marks = Marks(state.store, state.mail)
         self.marks.on_renewed = self._on_renewed
         self._metrics = metrics
-        self._depot = Depot(state.store, self.marks, ring)
+        self._depot = Depot(state.store, self.marks, ring, settings.store_max_bytes)
+        self.shelf.on_used = self._depot.use
         self._watching = Watching(self.renew)
         self._flights: dict[str, _Flight] = {}
         self._passed: OrderedDict[str, float] = OrderedDict()
@@ -129,6 +130,7 @@ class Cache:
         """Goes on under another configuration: with the upstreams that are still there."""
         self.settings = settings
         self.shelf.max_bytes = settings.max_bytes
+        self._depot.max_bytes = settings.store_max_bytes
         self.shelf.clear()  # how answers look to clients may have changed; the store has them as they came
         self._passed.clear()
         self._watching.keep(upstreams)
@@ -305,8 +307,7 @@ class Cache:
             self.shelf.drop(held.entry.key)
             return
         ttl_s = self._lasts_s(asked.upstream, held.entry)
-        await self._depot.put(held.entry, ttl_s, self.settings.compress_from_bytes)
-        turn.kept = True
+        turn.kept = await self._depot.put(held, ttl_s, self.settings.compress_from_bytes)
 
     def _entry(self, asked: Asked, answer: Answer, marks: tuple[str, ...]) -> Entry | None:
         """What is kept of an answer, if anything."""
@@ -362,12 +363,12 @@ class Cache:
         """An upstream has said something, on whichever stream."""
         marks = cache.renewed_by(method, params)
         if marks and self.settings.max_bytes:
-            self._background.start(self.renew(upstream, marks))
+            self.marks.end(upstream, marks)
 
     async def obey(self, order: Order, upstreams: Upstreams, name: str | None) -> Done:
         """Ends everything of one upstream, or of all. `refresh` then asks again for what was held here, but for what
         takes a caller's credentials."""
-        wanted = [held for held in self.shelf if name in (None, held.upstream) and not held.call.forwarded]
+        wanted = [held for held in self.shelf if name in (None, held.upstream) and held.call is not None]
         names = [upstream.name for upstream in upstreams] if name is None else [name]
         self._passed.clear()
         told = all(await asyncio.gather(*(self.renew(one, cache.EVERY_MARK) for one in names)))
@@ -378,7 +379,7 @@ class Cache:
 
     async def _fetch_again(self, upstreams: Upstreams, held: Held) -> bool:
         upstream = upstreams.get(held.upstream)
-        if upstream is None:
+        if upstream is None or held.call is None:
             return False
         found = await self._fetched(Asked(upstream, held.call, held.key))
         return found is not None and found.held is not None
