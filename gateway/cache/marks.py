@@ -48,7 +48,10 @@ class Marks:
         self._floor = 0
         self._renewed: dict[Name, int] = {}
         self._debts = Debts()
-        self._paid_s: dict[str, float] = {}  # of each upstream, when a mark of it was removed last
+        self._changed: set[str] = set()
+        """Upstreams that have said so since a mark of theirs was removed."""
+        self._paid_s: dict[str, float] = {}
+        """When that was."""
         self._payer: asyncio.Task[None] | None = None
         self._next: asyncio.Future[bool] | None = None
         self._wake = asyncio.Event()
@@ -93,6 +96,7 @@ class Marks:
             told.set_result(True)
             return told
         self._debts.owe(names)
+        self._changed.add(upstream)
         return self._paid_soon()
 
     async def renew(self, upstream: str, marks: Iterable[str]) -> bool:
@@ -145,7 +149,9 @@ class Marks:
             except StoreUnavailable:
                 return False
             self._debts.paid({name: due[name] for name in names})
-            self._paid_s.update(dict.fromkeys((upstream for upstream, _ in names), asyncio.get_running_loop().time()))
+            told = self._changed & {upstream for upstream, _ in names}
+            self._changed -= told
+            self._paid_s.update(dict.fromkeys(told, asyncio.get_running_loop().time()))
         return True
 
     # hearing
@@ -158,10 +164,9 @@ class Marks:
         self._floor = self._moment
         self.on_renewed(None)
         now_s = asyncio.get_running_loop().time()
-        lost = [upstream for upstream, paid_s in self._paid_s.items() if now_s < paid_s + LOST_S]
-        self._paid_s.clear()
-        if lost:
-            self._debts.owe([(upstream, mark) for upstream in lost for mark in EVERY_MARK])
+        self._paid_s = {upstream: paid_s for upstream, paid_s in self._paid_s.items() if now_s < paid_s + LOST_S}
+        if self._paid_s:
+            self._debts.owe([(upstream, mark) for upstream in self._paid_s for mark in EVERY_MARK])
             self._paid_soon()
 
     def _note(self, names: Sequence[Name]) -> None:
