@@ -11,9 +11,10 @@ from functools import partial
 from aiohttp import web
 
 from gateway.drain import REFUSED
-from gateway.front import body, legacy, modern, operation, reply
+from gateway.front import body, legacy, lifecycle, modern, operation, reply
 from gateway.front.http_sse import HttpSse
 from gateway.front.service import CALLER, Service
+from gateway.front.unread import serve_unread
 from gateway.logs import fields
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
@@ -94,7 +95,7 @@ class Mcp:
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
-            return await legacy.delete(service, request, head)
+            return await lifecycle.delete(service, request, head)
         return await self._post(service, request, head, late=late)
 
     def _preflight(self, service: Service, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
@@ -111,7 +112,7 @@ class Mcp:
             return reply.rejected(raw)
         if head.http_sse:
             return await self._post_http_sse(service, request, head, raw)
-        unread = None if late else await modern.serve_unread(service, request, head, raw)
+        unread = None if late else await serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
