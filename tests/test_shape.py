@@ -21,7 +21,7 @@ FLOORS = {
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry",
+            "apps cache cache_keys cache_entry cache_room cache_debts",
             4: "admission delivery metrics",
         },
         "gateway": {
