@@ -126,11 +126,11 @@ def packed(plain: Ready) -> Packed:
     return Packed(begun.packed, plain.scope, begun.crc, begun.size)
 
 
-def ready(delivered: bytes, entry: Entry, front: Era) -> Ready:
+def ready(delivered: bytes, entry: Entry, front: Era, *, is_narrowed: bool = False) -> Ready:
     """`delivered`: the response that delivery makes of the entry's answer for that kind of client, to a request with
-    the id `PLACE_ID`."""
+    the id `PLACE_ID`; `is_narrowed` where it is not all of it, which nobody is told to share."""
     if front == "legacy":
         return Ready(delivered[len(_BEFORE) : -2], None)
     result = loads(delivered)["result"]
     plain = {name: member for name, member in result.items() if name not in ("ttlMs", "cacheScope")}
-    return Ready(dumps(plain)[:-1], entry.scope)
+    return Ready(dumps(plain)[:-1], "private" if is_narrowed else entry.scope)

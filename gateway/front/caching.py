@@ -129,6 +129,6 @@ def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
         refused = deliver(held.entry.answer, to)
         assert refused is not None
         return refused
-    made = ready(message.raw, held.entry, to.dialect.era)
+    made = ready(message.raw, held.entry, to.dialect.era, is_narrowed=message.is_narrowed)
     service.cache.shelf.add_ready(held, to.dialect.version, made)
     return made

@@ -298,6 +298,7 @@ async def test_an_entry_that_is_none_is_a_miss(how_so: str) -> None:
         pair.replicas.check()
 
 
+@pytest.mark.field("AB6")
 async def test_a_store_that_is_silent_keeps_nobody_waiting_and_a_dead_one_is_done_without() -> None:
     async with two() as pair:
         await same_at_both(pair)
