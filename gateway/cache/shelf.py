@@ -10,6 +10,7 @@ from policies.cache_entry import Entry, Ready
 from policies.cache_keys import Key
 from policies.exchange import Call
 from policies.jsonrpc import dumps
+from policies.sightings import Mark
 
 _OVERHEAD_BYTES: Final = 1024
 """What an entry takes beside its own bytes, about."""
@@ -20,7 +21,8 @@ Name = tuple[str, str]
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """`call`: how the entry was asked for, and can be again. `retry_at_s`: by the loop's clock, when a refresh that
+    """`marks_seen`: what it shows of MCP Apps, once that was looked for (`policies/sightings.py`). `call`: how the entry
+    was asked for, and can be again. `retry_at_s`: by the loop's clock, when a refresh that
     failed is tried again."""
 
     entry: Entry
@@ -30,6 +32,7 @@ class Held:
     key: Key
     ready: dict[str, Ready] = field(default_factory=dict)
     retry_at_s: float = 0.0
+    marks_seen: tuple[Mark, ...] | None = None
     asked_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:

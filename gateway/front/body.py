@@ -1,4 +1,4 @@
-"""The body of a request: whole, decompressed, and never more than its bound.
+"""The body of a request: whole, decompressed or as it came, and never more than its bound.
 
 Specification: RFC 9110, sections 8.4, 10.1.1, 15.5.14 and 15.5.16.
 """
@@ -19,15 +19,25 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 async def read(request: web.BaseRequest, settings: Settings) -> bytes | Rejection:
     """Of a body that is refused no more is read than shows that it must be."""
-    max_bytes = settings.limits.max_body_bytes
     content = coding.coding_of(request.headers.getall("Content-Encoding", ()))
     if content is None:
         accept = (("Accept-Encoding", coding.READABLE),)
         why = f"Content-Encoding must be one of {coding.READABLE}"
         return Rejection(INVALID_REQUEST, why, http=415, headers=accept)
+    return await _read(request, settings, content, settings.limits.max_body_bytes, "limits.max_body_bytes")
+
+
+async def read_coded(request: web.BaseRequest, settings: Settings, max_bytes: int, setting: str) -> bytes | Rejection:
+    """The same of a body in whatever coding it came in; `setting` is what bounds it."""
+    return await _read(request, settings, "identity", max_bytes, setting)
+
+
+async def _read(
+    request: web.BaseRequest, settings: Settings, content: coding.Coding, max_bytes: int, setting: str
+) -> bytes | Rejection:
     if (request.content_length or 0) > max_bytes:
-        return _too_large(max_bytes)
-    refused = _continue(request)
+        return too_large(max_bytes, setting)
+    refused = want(request)
     if refused is not None:
         return refused
     decoder = coding.Decoder(content) if content != "identity" else None
@@ -38,24 +48,29 @@ async def read(request: web.BaseRequest, settings: Settings) -> bytes | Rejectio
             for piece in decoder.feed(chunk) if decoder is not None else (chunk,):
                 size += len(piece)
                 if size > max_bytes:
-                    return _too_large(max_bytes)
+                    return too_large(max_bytes, setting)
                 pieces.append(piece)
-    except TooSlow:
-        bound = settings.connections.body_s
-        why = f"the request body did not arrive within {bound:g} s and one for each KiB (connections.body_s)"
-        return Rejection(INVALID_REQUEST, why, http=408, headers=CLOSE)
+    except (TooSlow, EOFError, web.RequestPayloadError) as error:
+        return lost(error, settings)
     except coding.Malformed as error:
         return Rejection(PARSE_ERROR, f"the request body is not {content}: {error}", http=400)
-    except EOFError:
-        return Rejection(INVALID_REQUEST, "the request ends within its body", http=400, headers=CLOSE)
-    except web.RequestPayloadError:
-        return Rejection(INVALID_REQUEST, "the request body is not well-formed HTTP/1.1", http=400, headers=CLOSE)
     if decoder is not None and not decoder.complete:
         return Rejection(PARSE_ERROR, f"the request body is not {content}: it ends too soon", http=400)
     return b"".join(pieces)
 
 
-def _continue(request: web.BaseRequest) -> Rejection | None:
+def lost(error: BaseException, settings: Settings) -> Rejection:
+    """Why a body did not arrive."""
+    if isinstance(error, TooSlow):
+        bound = settings.connections.body_s
+        why = f"the request body did not arrive within {bound:g} s and one for each KiB (connections.body_s)"
+        return Rejection(INVALID_REQUEST, why, http=408, headers=CLOSE)
+    if isinstance(error, EOFError):
+        return Rejection(INVALID_REQUEST, "the request ends within its body", http=400, headers=CLOSE)
+    return Rejection(INVALID_REQUEST, "the request body is not well-formed HTTP/1.1", http=400, headers=CLOSE)
+
+
+def want(request: web.BaseRequest) -> Rejection | None:
     """Asks for the body, where the client waits to be asked."""
     expected = request.headers.get("Expect")
     if expected is None or request.version < HttpVersion11:
@@ -67,6 +82,6 @@ def _continue(request: web.BaseRequest) -> Rejection | None:
     return None
 
 
-def _too_large(max_bytes: int) -> Rejection:
-    why = f"the request body is larger than {max_bytes} bytes (limits.max_body_bytes)"
+def too_large(max_bytes: int, setting: str) -> Rejection:
+    why = f"the request body is larger than {max_bytes} bytes ({setting})"
     return Rejection(INVALID_REQUEST, why, http=413)

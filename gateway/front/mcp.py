@@ -15,12 +15,13 @@ from gateway.front import body, legacy, modern, operation, reply
 from gateway.front.http_sse import HttpSse
 from gateway.front.service import CALLER, Service
 from gateway.logs import fields
+from gateway.provider import door
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
-from policies.metrics import CANCELLED_CALL, method_label
+from policies.metrics import CANCELLED_CALL, method_label, provider_outcome
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,9 @@ class Mcp:
         """Counts a request that is over; without a response its client hung up."""
         known = response.error if isinstance(response, reply.Answer) else ""
         error = CANCELLED_CALL if response is None else known or noted.error
+        if noted.provider:
+            self._record_provider(noted, response, error, seconds)
+            return
         method = method_label(noted.method)
         if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
             self._current().metrics.served.observe((noted.route, noted.era, method, error), seconds)
@@ -60,6 +64,22 @@ class Mcp:
             who = {"client": noted.client, "session": noted.session, "error": error}
             status = 499 if response is None else response.status
             log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
+
+    def _record_provider(
+        self, noted: operation.Operation, response: web.StreamResponse | None, error: str, seconds: float
+    ) -> None:
+        metrics, names = self._current().metrics, (noted.provider, noted.dialect)
+        metrics.provider_requests.add(*names, provider_outcome(noted.outcome, error))
+        metrics.provider_bytes.add(*names, "request", by=noted.request_bytes)
+        metrics.provider_bytes.add(*names, "response", by=noted.response_bytes)
+        if log.isEnabledFor(logging.INFO):
+            status = 499 if response is None else response.status
+            where = {"route": noted.route, "provider": noted.provider, "client": noted.client, "error": error}
+            sizes = {"request_bytes": noted.request_bytes, "response_bytes": noted.response_bytes}
+            told = fields(
+                status=status, duration_ms=round(seconds * 1000, 3), **where, stripped=noted.stripped, **sizes
+            )
+            log.info("request", extra=told)
 
     async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
         """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
@@ -81,6 +101,10 @@ class Mcp:
             return reply.rejected(head)
         noted = operation.of(request)
         noted.route = head.route.address
+        if head.route.provider is not None:
+            if origin is not None:
+                request[reply.EXTRA] = cors.api_headers(origin)
+            return await door.serve(service, request, head, late=late)
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
@@ -102,6 +126,10 @@ class Mcp:
         route = routing.find_route(service.settings.routes, caller.host, request.rel_url.raw_path)
         if refused is not None or route is None:
             return reply.rejected(refused or NO_ENDPOINT)
+        if route.provider is not None:
+            return web.Response(
+                status=204, headers=cors.preflight_headers(request.headers, cors.asked_for(request.headers))
+            )
         forwardable = [n for _, name in route.references() for n in service.settings.upstreams[name].forward_headers]
         return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
 

@@ -106,6 +106,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         relay = Relay(
             service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None, learn=learn
         )
+        relay = replace(relay, client=head.client, tool=name or None)
         return await splice(relay, raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:
@@ -193,7 +194,7 @@ async def _serve(
                     learn = _learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
-                return await splice(Relay(*of, learn), body)
+                return await splice(Relay(*of, learn, head.client, _name_of(message)), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise

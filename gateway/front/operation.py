@@ -15,7 +15,8 @@ from policies.metrics import outcome
 
 @dataclass(slots=True)
 class Operation:
-    """`route` and `upstream` by their names in the configuration, `session` by its inner id; empty until known."""
+    """`route`, `upstream` and `provider` by their names in the configuration, `session` by its inner id; empty until
+    known."""
 
     route: str = ""
     era: str = ""
@@ -25,6 +26,13 @@ class Operation:
     client: str = ""
     error: str = ""
     stays: bool = False
+    provider: str = ""
+    dialect: str = ""
+    outcome: str = ""
+    """What became of a request to an LLM API (`policies/metrics.py`)."""
+    stripped: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
 
     def stay(self, metrics: Metrics) -> None:
         """It is a stream that lasts as long as its client likes, and no longer among the requests in flight."""
