@@ -16,12 +16,14 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles settings_cache affinity coding",
-            2: "jsonrpc sse settings_edge settings_store settings_upstream settings_providers settings sealing exchange session "
-            "request_state resumption task_ids profiles apps_marks presentation",
+            2: "jsonrpc sse settings_edge settings_store settings_upstream settings_providers settings "
+            "sealing exchange session "
+            "request_state resumption task_ids profiles apps_marks presentation splice",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry provider_errors",
+            "apps cache cache_keys cache_entry provider_errors provider_marks provider_blocks provider_results "
+            "provider_tools provider_shapes provider",
             4: "admission delivery metrics provider_http sightings",
         },
         "gateway": {

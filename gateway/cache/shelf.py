@@ -21,9 +21,9 @@ Name = tuple[str, str]
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """`marks_seen`: what it shows of MCP Apps, once that was looked for (`policies/sightings.py`). `call`: how the entry
-    was asked for, and can be again. `retry_at_s`: by the loop's clock, when a refresh that
-    failed is tried again."""
+    """`call`: how the entry was asked for, and can be again. `retry_at_s`: by the loop's clock, when a refresh that
+    failed is tried again. `marks_seen`: what it shows of MCP Apps (`policies/sightings.py`), once that was looked
+    for."""
 
     entry: Entry
     upstream: str

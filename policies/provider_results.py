@@ -1,0 +1,347 @@
+"""What is left of a tool's result on its way to a provider: what is said, and nothing that was only to be shown.
+
+Looked at in this order: the structure of MCP's own objects, JSON in strings, digests of known interfaces, and pages of
+HTML where the called tool is known to have an interface. A plain JSON document is the user's data, whatever its members
+are called. Where results stand in a provider's body is told in `policies/provider_shapes.py`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pydantic_core
+
+from policies import jsonrpc
+from policies import provider_marks as marks
+from policies.apps import PLACEHOLDER
+from policies.apps_marks import is_app_only, is_ui_meta
+from policies.mcp import Json
+from policies.provider_blocks import (
+    ENCODED,
+    has_mcp,
+    is_heavy,
+    is_image,
+    is_mcp,
+    is_tool,
+    is_ui_block,
+    media_of,
+    says_nothing,
+    with_meta,
+)
+from policies.splice import GONE, splice, without_gone
+
+Kind = Literal[
+    "app_result",  # the result of a tool for interfaces alone
+    "body",  # text that is a known interface's
+    "data",  # a block with a long string of data
+    "depth",  # what is nested too deeply to be looked at
+    "html",  # a page, in the result of a tool with an interface
+    "media",  # audio and video
+    "meta",  # `_meta`
+    "presentation",  # `mcp_app`
+    "repeated",  # a member that stands twice in one object
+    "resource",  # an embedded or linked interface
+    "structured",  # `structuredContent`, where a setting drops it
+    "tool",  # the definition of a tool for interfaces alone
+    "tool_choice",  # its name in a choice or a list of what is allowed
+]
+
+TOO_DEEP: Final = "[This is nested too deeply to be passed on.]"
+
+
+class Unreadable(ValueError):
+    """A body that cannot be looked at, and is not to be sent: what is wrong with which field, and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a body is looked at."""
+
+    max_depth: int = 128
+    """Levels of arrays and objects in one result, also those in strings; what lies deeper gives way to a sentence."""
+    max_strings: int = 65_536
+    """Strings whose digests are asked for in one body; one with more is not passed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of what was asked for."""
+
+    ui_bodies: frozenset[str] = frozenset()
+    """Digests of interfaces' texts."""
+    app_only: frozenset[str] = frozenset()
+    """Digests of definitions of tools for interfaces alone, and names of such tools."""
+    ui_tools: frozenset[str] = frozenset()
+    """Names of tools with an interface."""
+    only_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By digest of a text, the tools in whose results alone it counts; in any result where it is not named."""
+
+
+NOTHING: Final = Known()
+
+Form = Callable[[str], Any]
+"""How a provider writes a block of text."""
+
+
+def mcp_text(text: str) -> Json:
+    """A block of text in MCP's form, which Anthropic's and OpenAI's chats share."""
+    return {"type": "text", "text": text}
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at one body: what is known before, and what was found."""
+
+    known: Known
+    bounds: Bounds
+    keeps_structured: bool
+    has_ledger: bool
+    has_local: bool = True
+    """Whether a message could have members that only hosts know."""
+    removed: Counter[Kind] = field(default_factory=Counter)
+    digests: dict[str, str] = field(default_factory=dict)
+    """By text, for the time of a request."""
+    wanted: set[str] = field(default_factory=set)
+    """Digests that a ledger may know."""
+    tools: set[str] = field(default_factory=set)
+    """Names of called, chosen or allowed tools, and what they may be at their servers."""
+    gone: set[str] = field(default_factory=set)
+    """Names of tools whose definitions were left out."""
+    defined: set[str] = field(default_factory=set)
+    """Names of tools whose definitions stay: a name that another server's tool has, too, is theirs."""
+    with_ui: set[str] = field(default_factory=set)
+    """Names of tools whose definitions link an interface."""
+
+    # names
+
+    def name(self, called: Any) -> str:
+        """The name of a called tool, remembered; empty where it is not known."""
+        if not isinstance(called, str):
+            return ""
+        self.tools.update(marks.aliases(called))
+        return called
+
+    def is_gone(self, name: Any) -> bool:
+        """Whether a name is that of a tool for interfaces alone."""
+        if not isinstance(name, str) or not name:
+            return False
+        if name in self.gone:
+            return True
+        if not self.known.app_only or name in self.defined:
+            return False
+        return any(one in self.known.app_only for one in marks.aliases(name))
+
+    def has_ui(self, tool: str) -> bool:
+        """Whether a tool is known to have an interface."""
+        return tool in self.with_ui or (
+            bool(self.known.ui_tools) and any(one in self.known.ui_tools for one in marks.aliases(tool))
+        )
+
+    # texts
+
+    def digest(self, text: str, source: str | bytes | None = None) -> str:
+        """The digest of a text, or of what it stands for, remembered as one to ask for."""
+        key = text if source is None else "\0" + text
+        digest = self.digests.get(key)
+        if digest is None:
+            if len(self.digests) >= self.bounds.max_strings:
+                raise Unreadable(
+                    f"more than {self.bounds.max_strings} long strings in results of tools; send a shorter conversation"
+                )
+            digest = self.digests[key] = marks.digest_body(text if source is None else source)
+        self.wanted.add(digest)
+        return digest
+
+    def is_body(self, digest: str, tool: str) -> bool:
+        """Whether a text is an interface's that counts in the result of this tool."""
+        if digest not in self.known.ui_bodies:
+            return False
+        tools = self.known.only_in.get(digest)
+        return tools is None or not tool or any(one in tools for one in marks.aliases(tool))
+
+    def text(self, text: str, tool: str, depth: int = 0) -> str:
+        """A string of a result: the very same where there is nothing to take out."""
+        if self._is_long(text) and self.is_body(self.digest(text), tool):
+            return self.instead("body")
+        begins = text.lstrip()[:1] if text[:1].isspace() else text[:1]
+        if begins and begins in '{["':
+            return self._document(text, tool, depth)
+        return self._pages(text, tool)
+
+    def instead(self, kind: Kind, text: str = PLACEHOLDER) -> str:
+        """What stands in place of something, which is counted."""
+        self.removed[kind] += 1
+        return text
+
+    def _is_long(self, text: str) -> bool:
+        return self.has_ledger and (
+            len(text) >= marks.MIN_BODY_BYTES
+            or (len(text) * 4 >= marks.MIN_BODY_BYTES and len(marks.utf8(text)) >= marks.MIN_BODY_BYTES)
+        )
+
+    def _pages(self, text: str, tool: str) -> str:
+        """Text around a page stays."""
+        sniffs = self.has_ui(tool)
+        if not (sniffs or self._is_long(text)):
+            return text
+        if sniffs and marks.is_base64_page(text):
+            return self.instead("html")
+        spans = marks.pages_in(text)
+        if sniffs and spans:
+            begins, ends = spans[0]
+            return text[:begins] + self.instead("html") + text[ends:]
+        pieces, at = [], 0
+        for begins, ends in spans:
+            page = text[begins:ends]
+            if begins >= at and self._is_long(page) and self.is_body(self.digest(page), tool):
+                pieces += [text[at:begins], self.instead("body")]
+                at = ends
+        return "".join([*pieces, text[at:]]) if pieces else text
+
+    def _document(self, text: str, tool: str, depth: int) -> str:
+        """JSON in a string, written anew only where something in it changed, and there alone."""
+        raw = marks.utf8(text)
+        is_marked = marks.has_marks(raw) or (not self.keeps_structured and marks.has_structured(raw))
+        if not is_marked and not self.has_ui(tool) and not (self.has_ledger and marks.has_long_string(raw)):
+            return text
+        if jsonrpc.depth_exceeds(raw, self.bounds.max_depth - depth):
+            return self.instead("depth", TOO_DEEP) if is_marked else self._pages(text, tool)
+        try:
+            value = jsonrpc.loads(raw)
+        except ValueError:
+            return self._torn(text, raw, tool, depth)
+        after = self.json(value, tool, depth)
+        if after is GONE:
+            return PLACEHOLDER
+        if after is value:
+            return self._unequivocal(text, raw, value)
+        return splice(raw, value, after).decode()
+
+    def _torn(self, text: str, raw: bytes, tool: str, depth: int) -> str:
+        """JSON that ends too early, as hosts cut it: what there is of it is looked at."""
+        try:
+            value = pydantic_core.from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
+        except ValueError:
+            return self._pages(text, tool)
+        after = self.json(value, tool, depth)
+        if after is value:
+            return self._pages(text, tool)
+        return PLACEHOLDER if after is GONE else jsonrpc.dumps(without_gone(after)).decode()
+
+    def _unequivocal(self, text: str, raw: bytes, value: Any) -> str:
+        """Where an object of MCP's names a member twice, a model reads both: it is written anew, with the last."""
+        try:
+            if not jsonrpc.repeats(raw, value) or not (has_mcp(value) or has_mcp(jsonrpc.first_reading(raw)[0])):
+                return text
+        except ValueError:
+            return text
+        self.removed["repeated"] += 1
+        return jsonrpc.dumps(value).decode()
+
+    # JSON
+
+    def json(self, value: Any, tool: str, depth: int = 0) -> Any:
+        """A value of a result: the very same where there is nothing to take out, GONE where nothing is left."""
+        if isinstance(value, str):
+            return self.text(value, tool, depth)
+        if isinstance(value, dict):
+            return self._object(value, tool, depth)
+        if isinstance(value, list):
+            return self._array(value, tool, depth)
+        return value
+
+    def _array(self, value: list[Any], tool: str, depth: int) -> Any:
+        if depth >= self.bounds.max_depth:
+            return self._deep(value)
+        after = [self.json(one, tool, depth + 1) for one in value]
+        if all(one is other for one, other in zip(value, after, strict=True)):
+            return value
+        if all(one is GONE for one in after):
+            return [mcp_text(PLACEHOLDER)]
+        return after
+
+    def blocks(self, value: list[Any], tool: str, form: Form) -> list[Any]:
+        """A provider's own list of blocks: what is left out stands as GONE, also where that is all of it."""
+        after = [
+            self._object(one, tool, 1, form, is_native=True) if isinstance(one, dict) else self.json(one, tool, 1)
+            for one in value
+        ]
+        return value if all(one is other for one, other in zip(value, after, strict=True)) else after
+
+    def _deep(self, value: Any) -> Any:
+        if not value or not marks.has_marks(jsonrpc.dumps(value)):
+            return value
+        return self.instead("depth", TOO_DEEP)
+
+    def _object(self, value: Json, tool: str, depth: int, form: Form = mcp_text, *, is_native: bool = False) -> Any:
+        if depth >= self.bounds.max_depth:
+            return self._deep(value)
+        found = self._whole(value, form)
+        if found is not value:
+            return found
+        speaks_mcp = is_native or is_mcp(value)
+        after: Json = {}
+        for name, member in value.items():
+            kept = self._member(name, member, known=speaks_mcp)
+            if kept is GONE:
+                continue
+            if isinstance(kept, dict | list | str) and not is_image(value, name):
+                kept = self._encoded(name, kept, tool) or self.json(kept, tool, depth + 1)
+                if kept is GONE:
+                    kept = form(PLACEHOLDER)
+            after[name] = kept
+        if speaks_mcp:
+            self._drop_structured(after)
+        if len(after) == len(value) and all(after[name] is value[name] for name in value):
+            return value
+        return GONE if is_native and says_nothing(value, after, PLACEHOLDER) else after
+
+    def _whole(self, value: Json, form: Form) -> Any:
+        """What becomes of a block, a resource or a tool as a whole."""
+        if is_ui_block(value):
+            self.removed["resource"] += 1
+            return GONE
+        if media := media_of(value):
+            return form(self.instead("media", f"[{media}]"))
+        if is_heavy(value):
+            self.removed["data"] += 1
+            return GONE
+        if is_tool(value) and is_app_only(with_meta(value)):
+            self.removed["tool"] += 1
+            return GONE
+        if value.get("type") == "tool_reference" and self.is_gone(value.get("tool_name")):
+            self.removed["tool_choice"] += 1
+            return GONE
+        return value
+
+    def _member(self, name: str, member: Any, *, known: bool) -> Any:
+        if name == "_meta" and known:
+            self.removed["meta"] += 1
+            return GONE
+        if name == "meta" and known and isinstance(member, dict):
+            kept = {key: said for key, said in member.items() if not is_ui_meta(key, said)}
+            if len(kept) < len(member):
+                self.removed["meta"] += 1
+                return kept or None
+        if name == "mcp_app" and (known or isinstance(member, dict)):
+            self.removed["presentation"] += 1
+            return GONE
+        return member
+
+    def _encoded(self, name: str, value: Any, tool: str) -> str | None:
+        """What stands instead of the base64 of an interface."""
+        if name not in ENCODED or not isinstance(value, str) or not self._is_long(value):
+            return None
+        if self.has_ui(tool) and marks.is_base64_page(value.partition(",")[2] if value[:5] == "data:" else value):
+            return self.instead("html")
+        inner = marks.decoded(value)
+        if inner is not None and self.is_body(self.digest(value, inner), tool):
+            return self.instead("body")
+        return None
+
+    def _drop_structured(self, after: Json) -> None:
+        for name in ("structuredContent", "structured_content"):
+            if not self.keeps_structured and after.get(name) is not None and after.get("content"):
+                del after[name]
+                self.removed["structured"] += 1
