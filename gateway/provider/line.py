@@ -82,7 +82,9 @@ class Line:
             raise self.fault(error) from error
 
     def fault(self, error: Exception) -> UpstreamFault:
-        return fault_of(error, self.name, "provider")
+        fault = fault_of(error, self.name, "provider")
+        fault.http = 504 if fault.http == 504 else 502  # 503 would be the word of the API itself
+        return fault
 
     async def _send(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterable[bytes] | None
