@@ -28,6 +28,7 @@ from gateway.upstreams.probe import probe
 from gateway.workers.supervisor import Supervisor
 from policies import wellformed
 from policies.errors import Fault
+from policies.identity import KEY_PREFIX
 from policies.settings import Settings
 
 DISTRIBUTION: Final = "mcp-front-door"
@@ -206,7 +207,7 @@ def _client_key(name: str) -> int:
     """A client's key, which is shown here and nowhere again, and what the file recognises it by."""
     if not wellformed.is_name(name):
         raise UsageError("--client: must be lower-case letters, digits and inner hyphens, at most 63 of them")
-    key = f"mfd_{base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip('=')}"
+    key = f"{KEY_PREFIX}{base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip('=')}"
     digest = hashlib.sha256(key.encode()).hexdigest()
     print(f"key      {key}")
     print(f'clients  {name}: {{keys: ["sha256:{digest}"], routes: [/mcp]}}')

@@ -18,6 +18,9 @@ from policies.settings_routes import Route
 
 ANONYMOUS = "anonymous"
 
+KEY_PREFIX = "mfd_"
+"""How every key begins that `mcp-front-door keygen` makes."""
+
 _MISSING = Rejection(
     INVALID_REQUEST,
     "a key is needed here: Authorization: Bearer KEY",
@@ -72,6 +75,10 @@ class Clients:
         if scheme.lower() != "bearer":
             return None
         return self.holder(token.strip())
+
+    def is_ours(self, key: str) -> bool:
+        """Whether this is a key for the gateway, of a client that is configured or, by its looks, was."""
+        return key.startswith(KEY_PREFIX) or self.holder(key) is not None
 
     def holder(self, key: str) -> str | None:
         """Whose key this is."""

@@ -63,9 +63,7 @@ def error_type(code: int, http: int | None) -> str:
 def provider_outcome(noted: str, error: str) -> str:
     """What became of a request to an LLM API: `answered` by it, whatever its status; `refused` here; `failed` on the
     way; `cancelled` by its client."""
-    if noted:
-        return noted
-    return "cancelled" if error == CANCELLED_CALL else "refused"
+    return "cancelled" if error == CANCELLED_CALL else noted
 
 
 def outcome(message: Message) -> str:

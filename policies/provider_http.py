@@ -69,7 +69,7 @@ def presented(headers: Headers, query: str) -> Iterator[str]:
 
 def refusal(provider: Provider, headers: Headers, rest: str, query: str) -> Rejection | None:
     """Why a request is not sent on, whatever its body is."""
-    if headers.getall("Upgrade", ()):
+    if any("websocket" in value.lower() for value in headers.getall("Upgrade", ())):
         return NO_SOCKETS
     path = unquote(rest).replace("\\", "/")
     if any(segment in (".", "..") for segment in path.split("/")):

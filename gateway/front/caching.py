@@ -64,7 +64,7 @@ async def from_cache(
     asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    if found.held is not None and service.ledger.on and call.profile.shows_apps:
+    if found.held is not None and service.ledger.on and wanted.effective.profile.shows_apps:
         _note_marks(service, found.held, wanted)
     return _message(service, found, wanted.to)
 

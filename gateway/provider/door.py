@@ -66,14 +66,14 @@ async def serve(service: Service, request: web.BaseRequest, head: Head, *, late:
     shape: reply.Shape = partial(refused, line.settings.dialect)
     request[reply.SHAPE] = shape
     noted = operation.of(request)
-    noted.provider, noted.dialect = line.name, line.settings.dialect
+    noted.provider, noted.dialect, noted.outcome = line.name, line.settings.dialect, "failed"
     visit = _Visit(
         service,
         request,
         noted,
         line,
         routing.below(head.route, request.rel_url.raw_path),
-        lambda key: service.clients.holder(key) is not None,
+        service.clients.is_ours,
     )
     client = _identify(visit, head)
     if isinstance(client, Rejection):
@@ -114,7 +114,24 @@ def _identify(visit: _Visit, head: Head) -> str | Rejection | None:
 
 # what is sent
 
-Body = bytes | AsyncIterator[bytes] | None
+
+class Upload:
+    """A body that is not read, as it comes. `moved_s`: when the last of it came, by the loop's clock."""
+
+    def __init__(self, visit: _Visit) -> None:
+        self._visit = visit
+        self.moved_s = 0.0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        async for chunk in self._visit.request.content.iter_any():
+            self._visit.noted.request_bytes += len(chunk)
+            self.moved_s = loop.time()
+            yield chunk
+            self.moved_s = loop.time()
+
+
+Body = bytes | Upload | None
 
 
 async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Rejection:
@@ -124,7 +141,7 @@ async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Reject
         return None, True
     if not provider_http.reads(visit.provider.dialect, request.headers.get("Content-Type"), visit.rest):
         unwanted = body.want(request)
-        return unwanted if unwanted is not None else (_passed(visit), True)
+        return unwanted if unwanted is not None else (Upload(visit), True)
     content = coding.coding_of(request.headers.getall("Content-Encoding", ()))
     if content is None:
         accept = (("Accept-Encoding", coding.READABLE),)
@@ -169,26 +186,20 @@ async def _worked(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kw
     return work(*args, **kwargs) if size < _IN_A_THREAD_BYTES else await asyncio.to_thread(work, *args, **kwargs)
 
 
-async def _passed(visit: _Visit) -> AsyncIterator[bytes]:
-    """A body that is not read, as it comes."""
-    async for chunk in visit.request.content.iter_any():
-        visit.noted.request_bytes += len(chunk)
-        yield chunk
-
-
 async def _forward(visit: _Visit, sent: Body, as_coded: bool) -> web.StreamResponse:
     request = visit.request
     lines = [(str(name), value) for name, value in request.headers.items()]
     headers = provider_http.sent(lines, request.headers, visit.provider, visit.is_ours)
     if not as_coded:
         headers = [pair for pair in headers if pair[0].lower() != "content-encoding"]
-    if not isinstance(sent, bytes) and sent is not None and request.content_length is not None:
+    if isinstance(sent, Upload) and request.content_length is not None:
         headers.append(("Content-Length", str(request.content_length)))
     query = provider_http.sent_query(visit.query, visit.provider, visit.is_ours)
     target = f"{visit.rest}?{query}" if query else visit.rest
+    waited = (lambda: sent.moved_s) if isinstance(sent, Upload) else None
     out: web.StreamResponse | None = None
     try:
-        async with visit.line.request(request.method, target, headers, sent) as answer:
+        async with visit.line.request(request.method, target, headers, sent, waited) as answer:
             out = await _opened(visit, answer)
             await _relay(visit, answer, out)
     except (reply.ClientGone, asyncio.CancelledError):

@@ -7,7 +7,7 @@ connection: that is how an API learns that nobody waits any more.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Final
@@ -18,6 +18,7 @@ from yarl import URL
 
 from gateway import tls_files
 from gateway.upstreams.faults import FOREIGN, fault_of
+from gateway.upstreams.patience import unless_silent
 from policies.errors import ClientFault, UpstreamFault
 from policies.settings import Settings
 from policies.settings_edge import UpstreamTls
@@ -65,14 +66,20 @@ class Line:
 
     @asynccontextmanager
     async def request(
-        self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterable[bytes] | None
+        self,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes | AsyncIterable[bytes] | None,
+        moved: Callable[[], float] | None = None,
     ) -> AsyncIterator["Answer"]:
-        """Sends one request; `target` is a path, and a query if there is one, as they stand on the request line. The
-        block runs once the response's head is there, and its end is that of the response. Raises `UpstreamFault`."""
+        """Sends one request; `target` is a path, and a query if there is one, as they stand on the request line.
+        `moved()`: until when, by the loop's clock, the body was still coming. The block runs once the response's head
+        is there, and its end is that of the response. Raises `UpstreamFault`."""
         limits = self.settings.timeouts
         try:
             async with asyncio.timeout(limits.total_s):
-                async with asyncio.timeout(limits.first_byte_s):
+                async with unless_silent(limits.first_byte_s, moved):
                     response = await self._send(method, target, headers, body)
                 try:
                     yield Answer(response, limits.idle_s)
