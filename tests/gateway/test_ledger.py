@@ -28,7 +28,7 @@ def names(prefix: str, count: int) -> list[Mark]:
 
 
 def started(store: MemoryStore | None = None, *clients: str) -> Ledger:
-    ledger = Ledger(store or MemoryStore())
+    ledger = Ledger(MemoryStore() if store is None else store)
     ledger.configure(clients, on=True)
     return ledger
 
