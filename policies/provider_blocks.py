@@ -24,6 +24,7 @@ _LISTS: Final = ("tools", "resources", "resourceTemplates", "contents")
 STRUCTURED: Final = ("structuredContent", "structured_content")
 _DOCUMENTS: Final = frozenset({"document", "search_result", "input_file", "file"})
 _IMAGES: Final = frozenset({"image", "image_url", "input_image"})
+_IMAGE_DATA: Final = frozenset({"data", "source", "image_url", "base64", "image"})
 _HOLDERS: Final = ("resource", "inlineData", "inline_data")
 _LINKS: Final = frozenset({"resource", "resource_link"})
 
@@ -61,7 +62,10 @@ def _leads_to_ui(value: Json, names: tuple[str, ...]) -> bool:
 
 
 def _mime(value: Json) -> Any:
-    return next((value[name] for name in _MIMES if isinstance(value.get(name), str)), None)
+    for name in _MIMES:
+        if isinstance(mime := value.get(name), str):
+            return mime
+    return None
 
 
 def is_contents(value: Json) -> bool:
@@ -154,8 +158,10 @@ def less_meta(value: Json, meta: Json) -> Json:
 
 def is_image(value: Json, name: str) -> bool:
     """Whether a member is the data of an image."""
+    if name not in _IMAGE_DATA:
+        return False
     if value.get("type") in _IMAGES:
-        return name in ("data", "source", "image_url", "base64")
+        return name != "image"
     if name == "image":
         return isinstance(value[name], dict) and "source" in value[name]
     mime = _mime(value)

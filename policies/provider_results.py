@@ -5,10 +5,8 @@ HTML where the called tool is known to have an interface. A plain JSON document 
 are called. Where results stand in a provider's body is told in `policies/provider_shapes.py`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from collections.abc import Callable
+from typing import Any, Final
 
 import pydantic_core
 
@@ -32,56 +30,10 @@ from policies.provider_blocks import (
     says_nothing,
     with_meta,
 )
+from policies.provider_look import Look
 from policies.splice import GONE, splice, without_gone
 
-Kind = Literal[
-    "app_result",  # the result of a tool for interfaces alone
-    "body",  # text that is a known interface's
-    "data",  # a block with a long string of data
-    "depth",  # what is nested too deeply to be looked at
-    "html",  # a page, in the result of a tool with an interface
-    "media",  # audio and video
-    "meta",  # `_meta`
-    "presentation",  # `mcp_app`
-    "repeated",  # a member that stands twice in one object
-    "resource",  # an embedded or linked interface
-    "structured",  # `structuredContent`, where a setting drops it
-    "tool",  # the definition of a tool for interfaces alone
-    "tool_choice",  # its name in a choice or a list of what is allowed
-]
-
 TOO_DEEP: Final = "[This is nested too deeply to be passed on.]"
-
-
-class Unreadable(ValueError):
-    """A body that cannot be looked at, and is not to be sent: what is wrong with which field, and the fix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much of a body is looked at."""
-
-    max_depth: int = 128
-    """Levels of arrays and objects in one result, also those in strings; what lies deeper gives way to a sentence."""
-    max_strings: int = 65_536
-    """Strings whose digests are asked for in one body; one with more is not passed on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the ledger knows of what was asked for."""
-
-    ui_bodies: frozenset[str] = frozenset()
-    """Digests of interfaces' texts."""
-    app_only: frozenset[str] = frozenset()
-    """Digests of definitions of tools for interfaces alone, and names of such tools."""
-    ui_tools: frozenset[str] = frozenset()
-    """Names of tools with an interface."""
-    only_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By digest of a text, the tools in whose results alone it counts; in any result where it is not named."""
-
-
-NOTHING: Final = Known()
 
 _SHORT: Final = marks.MIN_BODY_BYTES // 4
 """Shorter texts have no digest."""
@@ -97,88 +49,19 @@ def mcp_text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-@dataclass(slots=True)
-class Look:
-    """One look at one body: what is known before, and what was found."""
+def _is_short(text: str) -> bool:
+    """Whether a text is neither JSON nor long enough for a digest."""
+    return len(text) < _SHORT and text[:1] not in _BEGINS
 
-    known: Known
-    bounds: Bounds
-    keeps_structured: bool
-    has_ledger: bool
-    has_local: bool = True
-    """Whether a message could have members that only hosts know."""
-    removed: Counter[Kind] = field(default_factory=Counter)
-    digests: dict[str, str] = field(default_factory=dict)
-    """By text, for the time of a request."""
-    wanted: set[str] = field(default_factory=set)
-    """Digests that a ledger may know."""
-    tools: set[str] = field(default_factory=set)
-    """Names of called, chosen or allowed tools, and what they may be at their servers."""
-    gone: set[str] = field(default_factory=set)
-    """Names of tools whose definitions were left out."""
-    defined: set[str] = field(default_factory=set)
-    """Names of tools whose definitions stay: a name that another server's tool has, too, is theirs."""
-    with_ui: set[str] = field(default_factory=set)
-    """Names of tools whose definitions link an interface."""
 
-    # names
+class Results(Look):
+    """A look at what tools have answered."""
 
-    def name(self, called: Any) -> str:
-        """The name of a called tool, remembered; empty where it is not known."""
-        if not isinstance(called, str):
-            return ""
-        self.tools.update(marks.aliases(called))
-        return called
-
-    def is_gone(self, name: Any) -> bool:
-        """Whether a name is that of a tool for interfaces alone."""
-        if not isinstance(name, str) or not name:
-            return False
-        if name in self.gone:
-            return True
-        if not self.known.app_only or name in self.defined:
-            return False
-        return any(one in self.known.app_only for one in marks.aliases(name))
-
-    def alone(self) -> None:
-        """The same look at a request of its own, in which the same names may be of other tools."""
-        self.gone, self.defined, self.with_ui = set(), set(), set()
-
-    def has_ui(self, tool: str) -> bool:
-        """Whether a tool is known to have an interface."""
-        return tool in self.with_ui or (
-            bool(self.known.ui_tools) and any(one in self.known.ui_tools for one in marks.aliases(tool))
-        )
-
-    # texts
-
-    def digest(self, text: str, source: bytes | None = None) -> str:
-        """The digest of a text, or of what it stands for, remembered as one to ask for."""
-        key = text if source is None else "\0" + text
-        digest = self.digests.get(key)
-        if digest is None:
-            if len(self.digests) >= self.bounds.max_strings:
-                why = f"more than {self.bounds.max_strings} long texts in results of tools; send a shorter conversation"
-                raise Unreadable(f"body: has {why}")
-            digest = self.digests[key] = marks.digest_body(text if source is None else source)
-        self.wanted.add(digest)
-        return digest
-
-    def is_body(self, digest: str, tool: str) -> bool:
-        """Whether a text is an interface's that counts in the result of this tool."""
-        if digest not in self.known.ui_bodies:
-            return False
-        tools = self.known.only_in.get(digest)
-        return tools is None or not tool or any(one in tools for one in marks.aliases(tool))
-
-    def instead(self, kind: Kind, text: str = PLACEHOLDER) -> str:
-        """What stands in place of something, which is counted."""
-        self.removed[kind] += 1
-        return text
+    __slots__ = ()
 
     def text(self, text: str, tool: str, depth: int = 0) -> str:
         """A string of a result: the very same where there is nothing to take out."""
-        if self._is_long(text) and self.is_body(self.digest(text), tool):
+        if self.is_long(text) and self.is_body(self.digest(text), tool):
             return self.instead("body")
         begins = text[:1]
         if begins.isspace():
@@ -187,15 +70,10 @@ class Look:
             return self._document(text, tool, depth)
         return self._pages(text, tool)
 
-    def _is_long(self, text: str) -> bool:
-        if not self.has_ledger or len(text) * 4 < marks.MIN_BODY_BYTES:
-            return False
-        return len(text) >= marks.MIN_BODY_BYTES or len(marks.utf8(text)) >= marks.MIN_BODY_BYTES
-
     def _pages(self, text: str, tool: str) -> str:
         """Text around a page stays."""
         sniffs = self.has_ui(tool)
-        if not (sniffs or self._is_long(text)):
+        if not (sniffs or self.is_long(text)):
             return text
         if sniffs and marks.is_base64_page(text):
             return self.instead("html")
@@ -206,7 +84,7 @@ class Look:
         pieces, at = [], 0
         for begins, ends in spans:
             page = text[begins:ends]
-            if self._is_long(page) and self.is_body(self.digest(page), tool) and begins >= at:
+            if self.is_long(page) and self.is_body(self.digest(page), tool) and begins >= at:
                 pieces += [text[at:begins], self.instead("body")]
                 at = ends
         return "".join([*pieces, text[at:]]) if pieces else text
@@ -284,8 +162,19 @@ class Look:
     def _array(self, value: list[Any], tool: str, depth: int) -> Any:
         if depth >= self.bounds.max_depth:
             return self._deep(value)
-        after = [self.json(one, tool, depth + 1) if isinstance(one, str | dict | list) else one for one in value]
-        if all(one is other for one, other in zip(value, after, strict=True)):
+        is_short = not self.has_ui(tool)
+        after: list[Any] | None = None
+        for place, one in enumerate(value):  # of a long list, what needs no look costs next to nothing
+            if isinstance(one, dict):
+                new = self._object(one, tool, depth + 1)
+            elif isinstance(one, list) or (isinstance(one, str) and not (is_short and _is_short(one))):
+                new = self.json(one, tool, depth + 1)
+            else:
+                continue
+            if new is not one:
+                after = list(value) if after is None else after
+                after[place] = new
+        if after is None:
             return value
         return [mcp_text(PLACEHOLDER)] if all(one is GONE for one in after) else after
 
@@ -325,22 +214,22 @@ class Look:
 
     def _members(self, value: Json, kept: Json, tool: str, depth: int, form: Form = mcp_text) -> Json:
         """What is kept of an object's members, each looked at: `value` itself where that is all of it unchanged."""
-        sniffs = self.has_ui(tool)
-        after: Json = {}
-        is_same = len(kept) == len(value)
+        is_short = not self.has_ui(tool)
+        changed: Json = {}
         for name, member in kept.items():
-            new = member
             if isinstance(member, str):
-                is_open = sniffs or len(member) >= _SHORT or member[:1] in _BEGINS
-                if is_open and not is_image(value, name):
-                    new = self._encoded(name, member, tool) or self.text(member, tool, depth + 1)
+                if (is_short and _is_short(member)) or is_image(value, name):
+                    continue
+                new: Any = self._encoded(name, member, tool) or self.text(member, tool, depth + 1)
             elif isinstance(member, dict | list) and not is_image(value, name):
                 new = self.json(member, tool, depth + 1)
-            if new is GONE:
-                new = form(PLACEHOLDER)
-            after[name] = new
-            is_same = is_same and new is value[name]
-        return value if is_same else after
+            else:
+                continue
+            if new is not member:
+                changed[name] = form(PLACEHOLDER) if new is GONE else new
+        if changed:
+            return {**kept, **changed}
+        return value if len(kept) == len(value) and all(kept[name] is value[name] for name in kept) else kept
 
     def _whole(self, value: Json) -> Any:
         """What becomes of a block, a resource or a tool as a whole."""
@@ -377,7 +266,7 @@ class Look:
 
     def _encoded(self, name: str, value: str, tool: str) -> str | None:
         """What stands instead of the base64 of an interface."""
-        if name not in ENCODED or not self._is_long(value):
+        if name not in ENCODED or not self.is_long(value):
             return None
         if self.has_ui(tool) and marks.is_base64_page(value.partition(",")[2] if value[:5] == "data:" else value):
             return self.instead("html")

@@ -13,7 +13,7 @@ from policies import jsonrpc
 from policies.apps import PLACEHOLDER
 from policies.mcp import Json
 from policies.provider_blocks import STRUCTURED
-from policies.provider_results import Form, Look, mcp_text
+from policies.provider_results import Form, Results, mcp_text
 from policies.provider_tools import (
     ProviderDialect,
     definitions,
@@ -63,7 +63,7 @@ def dialect_of(dialect: ProviderDialect, path: str, body: Json) -> ProviderDiale
     return dialect
 
 
-def strip_body(look: Look, dialect: ProviderDialect, path: str, body: Json, wrapped: int = 0) -> Json:
+def strip_body(look: Results, dialect: ProviderDialect, path: str, body: Json, wrapped: int = 0) -> Json:
     """A body without what is not for a model: the very same where there is nothing to take out."""
     dialect = dialect_of(dialect, path, body)
     after = _own_members(look, body)
@@ -76,7 +76,7 @@ def strip_body(look: Look, dialect: ProviderDialect, path: str, body: Json, wrap
     return _wrapped(look, dialect, path, after, wrapped) if wrapped < _MAX_WRAPPED else after
 
 
-def _own_members(look: Look, body: Json) -> Json:
+def _own_members(look: Results, body: Json) -> Json:
     """The body itself less members that only a host knows."""
     for name in ("_meta", "mcp_app"):
         if name in body:
@@ -85,7 +85,7 @@ def _own_members(look: Look, body: Json) -> Json:
     return body
 
 
-def _wrapped(look: Look, dialect: ProviderDialect, path: str, body: Json, wrapped: int) -> Json:
+def _wrapped(look: Results, dialect: ProviderDialect, path: str, body: Json, wrapped: int) -> Json:
     """Requests in a request: batches, and Gemini's count of tokens."""
 
     def inner(value: Any) -> Any:
@@ -112,7 +112,7 @@ def _wrapped(look: Look, dialect: ProviderDialect, path: str, body: Json, wrappe
 # results
 
 
-def _result(look: Look, holder: Json, name: str, tool: str, form: Form) -> Json:
+def _result(look: Results, holder: Json, name: str, tool: str, form: Form) -> Json:
     """A provider's object that has a tool's result under a name: call and result stay paired, whatever is left."""
     if look.is_gone(tool):
         return _hidden(look, holder, name, form)
@@ -142,7 +142,7 @@ def _structured_text(holder: Json) -> str:
     return PLACEHOLDER if structured is None else jsonrpc.dumps(without_gone(structured)).decode()
 
 
-def _hidden(look: Look, holder: Json, name: str, form: Form) -> Json:
+def _hidden(look: Results, holder: Json, name: str, form: Form) -> Json:
     """The result of a tool for interfaces alone."""
     value = holder.get(name)
     instead: Any = [form(PLACEHOLDER)] if isinstance(value, list) else PLACEHOLDER
@@ -159,7 +159,7 @@ def _hidden(look: Look, holder: Json, name: str, form: Form) -> Json:
 # the messages of Anthropic, of OpenAI's chat, of Converse
 
 
-def _messages(look: Look, body: Json) -> Json:
+def _messages(look: Results, body: Json) -> Json:
     messages = body.get("messages")
     if not isinstance(messages, list):
         return body
@@ -191,7 +191,7 @@ def _messages(look: Look, body: Json) -> Json:
     return each(body, "messages", message)
 
 
-def _reference(look: Look, reference: Any) -> Any:
+def _reference(look: Results, reference: Any) -> Any:
     """A definition that a search has found: one that is not there any more is refused."""
     if not isinstance(reference, dict) or not look.is_gone(reference.get("tool_name")):
         return reference
@@ -228,7 +228,7 @@ def _key(value: Any) -> str:
 # the items of OpenAI's Responses
 
 
-def _items(look: Look, body: Json, name: str) -> Json:
+def _items(look: Results, body: Json, name: str) -> Json:
     items = body.get(name)
     if not isinstance(items, list):
         return body
@@ -250,7 +250,7 @@ def _items(look: Look, body: Json, name: str) -> Json:
     return each(body, name, item)
 
 
-def _outputs(look: Look, body: Json) -> Json:
+def _outputs(look: Results, body: Json) -> Json:
     """What the older assistants' runs are told."""
 
     def output(one: Any) -> Any:
@@ -262,7 +262,7 @@ def _outputs(look: Look, body: Json) -> Json:
 # Gemini's contents
 
 
-def _contents(look: Look, body: Json) -> Json:
+def _contents(look: Results, body: Json) -> Json:
     def part(one: Any) -> Any:
         if not isinstance(one, dict):
             return one
@@ -281,7 +281,7 @@ def _contents(look: Look, body: Json) -> Json:
     return each(body, "contents", content)
 
 
-def _function_response(look: Look, response: Json) -> Json:
+def _function_response(look: Results, response: Json) -> Json:
     """Its `response` is an object whatever is left, its `parts` are images and documents beside it."""
     tool = look.name(response.get("name"))
     value = response.get("response")
