@@ -127,5 +127,5 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
             removed["repeated"] += 1
             body = jsonrpc.dumps(value)
         return Stripped(splice(body, value, after), {kind: removed[kind] for kind in KINDS if removed[kind]})
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unreadable("body: is nested too deeply to be written; send JSON of less than 250 levels") from error

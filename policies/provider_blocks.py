@@ -211,4 +211,6 @@ def says_nothing(before: Json, after: Json, placeholder: str) -> bool:
         source = after.get("source")
         inner = [source.get(name) for name in ("data", "bytes", "text")] if isinstance(source, dict) else []
         return placeholder in [after.get("file_data"), *inner]
+    if "json" in before and after["json"] is not before["json"]:
+        return bool(after["json"] == {"text": placeholder})
     return before.get("text") != placeholder and after.get("text") == placeholder
