@@ -38,7 +38,9 @@ _RESULT: Final = re.compile(
     rb'"(?=[tmcrfo])(?:tool_result"|mcp_tool_result"|tool"|function"|[a-z_]*_call_output"|mcp_call"|'
     rb'functionResponse"|function_response"|toolResult"|tool_outputs")'
 )
-_TOOLS: Final = re.compile(rb'"(?:tools|toolConfig|tool_config|functions|function_declarations|functionDeclarations)"')
+_TOOLS: Final = re.compile(
+    rb'"(?:tools|mcp_servers|toolConfig|tool_config|functions|function_declarations|functionDeclarations)"'
+)
 _ESCAPED: Final = re.compile(rb"\\u00(?:2[2bBdDeEfF]|3[aA]|[46][1-9a-fA-F]|5[0-9aAcCfF]|7[0-9aA])")
 """Escapes of letters, of quotes, backslashes and of `+ - . / : _`, of which every mark is made. Some writers escape
 quotes; such a body is read."""
