@@ -179,8 +179,12 @@ class Results(Look):
         return [mcp_text(PLACEHOLDER)] if all(one is GONE for one in after) else after
 
     def _deep(self, value: Any) -> Any:
-        if not value or not marks.has_marks(jsonrpc.dumps(value)):
-            return value
+        """What lies too deep is passed on where it could hold nothing."""
+        try:
+            if not value or not marks.has_marks(jsonrpc.dumps(value)):
+                return value
+        except ValueError:  # deeper than can be written
+            pass
         return self.instead("depth", TOO_DEEP)
 
     def _object(self, value: Json, tool: str, depth: int) -> Any:
