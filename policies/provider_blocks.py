@@ -26,7 +26,8 @@ _DOCUMENTS: Final = frozenset({"document", "search_result", "input_file", "file"
 _IMAGES: Final = frozenset({"image", "image_url", "input_image"})
 _IMAGE_DATA: Final = frozenset({"data", "source", "image_url", "base64", "image"})
 _HOLDERS: Final = ("resource", "inlineData", "inline_data")
-_LINKS: Final = frozenset({"resource", "resource_link"})
+_BODIES: Final = ("data", "blob", "text", "base64")
+_PRESENTATION: Final = frozenset({"resourceUri", "rawResult", "structured", "csp"})
 
 _TELLING: Final = frozenset(
     {"type", "content", "inputSchema", "input_schema", "_meta", "meta", "mcp_app", "video", "image", *ENCODED}
@@ -39,26 +40,32 @@ def is_plain(value: Json) -> bool:
     return _TELLING.isdisjoint(value)
 
 
-def is_ui_block(value: Json) -> bool:
-    """Whether a block of a result is an embedded or linked interface, in MCP's form or in a provider's."""
+def is_ui_block(value: Json, *, is_native: bool) -> bool:
+    """Whether a block of a result embeds or links an interface, in MCP's form or in a provider's (`is_native`)."""
     kind = value.get("type")
-    if kind == "text":
+    if is_native:
+        if kind == "text":
+            return False
+        names = (*_ADDRESSES, *_TITLES) if kind in _DOCUMENTS else _ADDRESSES
+        inner = [member for name in _INNER if isinstance(member := value.get(name), dict)]
+        return _is_ui(value, names) or any(_is_ui(one, _ADDRESSES) for one in inner)
+    resource = value.get("resource")
+    if kind == "resource" or (kind is None and isinstance(resource, dict) and "uri" in resource):
+        return _is_ui(value, _ADDRESSES) or (isinstance(resource, dict) and _is_ui(resource, _ADDRESSES))
+    if kind == "resource_link" or is_contents(value):
+        return _is_ui(value, _ADDRESSES)
+    if not isinstance(kind, str) or kind == "text":
         return False
-    is_document = kind in _DOCUMENTS if isinstance(kind, str) else False
-    has_mime = _mime(value) is not None
-    if is_document or kind in _LINKS or is_contents(value) or (kind is not None and has_mime):
-        if is_ui_mime(_mime(value)) or _leads_to_ui(value, (*_ADDRESSES, *_TITLES) if is_document else _ADDRESSES):
-            return True
-    elif kind is not None:
-        return False
-    inner = [member for name in _INNER if isinstance(member := value.get(name), dict)]
-    if kind is None and not any(_mime(one) is not None for one in inner):
-        return False
-    return any(is_ui_mime(_mime(one)) or _leads_to_ui(one, _ADDRESSES) for one in inner)
+    return is_ui_mime(_mime(value)) and any(isinstance(value.get(name), str) for name in _BODIES)
 
 
-def _leads_to_ui(value: Json, names: tuple[str, ...]) -> bool:
-    return any(is_ui_uri(value.get(name)) for name in names)
+def _is_ui(value: Json, names: tuple[str, ...]) -> bool:
+    return is_ui_mime(_mime(value)) or any(is_ui_uri(value.get(name)) for name in names)
+
+
+def is_presentation(value: Any) -> bool:
+    """Whether a member is what a host keeps to show an App again, and no user's flag or schema of that name."""
+    return isinstance(value, dict) and not _PRESENTATION.isdisjoint(value)
 
 
 def _mime(value: Json) -> Any:
@@ -113,7 +120,10 @@ def is_result(value: Json) -> bool:
         return True
     content = value.get("content")
     if isinstance(content, list):
-        return all(map(is_block, content)) if content else "isError" in value or "is_error" in value
+        if "isError" in value or "is_error" in value:
+            return True
+        is_other = value.get("type", "tool_result") != "tool_result"
+        return bool(content) and not is_other and all(map(is_block, content))
     listed: list[Any] = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), [])
     return bool(listed) and all(map(_is_listed, listed))
 

@@ -23,6 +23,7 @@ from policies.provider_blocks import (
     is_image,
     is_mcp,
     is_plain,
+    is_presentation,
     is_tool,
     is_ui_block,
     less_meta,
@@ -192,25 +193,27 @@ class Results(Look):
             return self._deep(value)
         if is_plain(value):
             return self._members(value, value, tool, depth)
-        return self._telling(value, tool, depth, mcp_text, is_mcp=is_mcp(value))
+        return self._telling(value, tool, depth)
 
     def _block(self, value: Json, tool: str, depth: int, form: Form) -> Any:
         """A provider's own block."""
         media = media_of(value, is_native=True)
         if media is not None:
             return form(self.instead("media", f"[{media}]"))
-        return self._telling(value, tool, depth, form, is_mcp=True)
+        return self._telling(value, tool, depth, form, is_native=True)
 
-    def _telling(self, value: Json, tool: str, depth: int, form: Form, *, is_mcp: bool) -> Any:
-        found = self._whole(value)
+    def _telling(self, value: Json, tool: str, depth: int, form: Form = mcp_text, *, is_native: bool = False) -> Any:
+        """What may be one of MCP's objects, or is a provider's block."""
+        found = self._whole(value, is_native=is_native)
         if found is not value:
             return found
+        is_known = is_native or is_mcp(value)
         kept: Json = {}
         for name, member in value.items():
-            if (rest := self._member(value, name, member, is_mcp=is_mcp)) is not GONE:
+            if (rest := self._member(value, name, member, is_known=is_known)) is not GONE:
                 kept[name] = rest
         after = self._members(value, kept, tool, depth, form)
-        if is_mcp:
+        if is_known:
             after = self._filled(value, after)
             if says_nothing(value, after, PLACEHOLDER):
                 return GONE
@@ -235,9 +238,9 @@ class Results(Look):
             return {**kept, **changed}
         return value if len(kept) == len(value) and all(kept[name] is value[name] for name in kept) else kept
 
-    def _whole(self, value: Json) -> Any:
+    def _whole(self, value: Json, *, is_native: bool) -> Any:
         """What becomes of a block, a resource or a tool as a whole."""
-        if is_ui_block(value):
+        if is_ui_block(value, is_native=is_native):
             self.removed["resource"] += 1
             return GONE
         if (media := media_of(value, is_native=False)) is not None:
@@ -253,17 +256,17 @@ class Results(Look):
             return GONE
         return value
 
-    def _member(self, value: Json, name: str, member: Any, *, is_mcp: bool) -> Any:
+    def _member(self, value: Json, name: str, member: Any, *, is_known: bool) -> Any:
         """What becomes of a member because of its name."""
-        if name == "_meta" and is_mcp:
+        if name == "_meta" and is_known:
             self.removed["meta"] += 1
             return GONE
-        if name == "meta" and is_mcp and isinstance(member, dict):
+        if name == "meta" and is_known and isinstance(member, dict):
             kept = less_meta(value, member)
             if len(kept) < len(member):
                 self.removed["meta"] += 1
                 return kept or None
-        if name == "mcp_app" and (is_mcp or isinstance(member, dict)):
+        if name == "mcp_app" and (is_known or is_presentation(member)):
             self.removed["presentation"] += 1
             return GONE
         return member
