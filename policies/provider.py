@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from policies import jsonrpc
 from policies import provider_marks as marks
+from policies.provider_look import NOTHING, Bounds, Kind, Known, Unreadable
 from policies.provider_marks import body_digests, digest_body, digest_tool
-from policies.provider_results import NOTHING, Bounds, Kind, Known, Look, Unreadable
+from policies.provider_results import Results
 from policies.provider_shapes import strip_body
 from policies.provider_tools import ProviderDialect
 from policies.splice import splice
@@ -55,7 +56,7 @@ class Inspected:
     have put before it."""
     value: Any = None
     """The body as JSON; None where nothing had to be read."""
-    look: Look | None = None
+    look: Results | None = None
     """What the structure alone has told."""
     after: Any = None
 
@@ -95,7 +96,7 @@ def candidates(
         raise Unreadable(_NOT_JSON) from error
     if not isinstance(value, dict):
         raise Unreadable(_NOT_JSON)
-    look = Look(NOTHING, bounds or Bounds(), keeps_structured, has_ledger, has_local)
+    look = Results(NOTHING, bounds or Bounds(), keeps_structured, has_ledger, has_local)
     after = strip_body(look, dialect, path, value)
     return Inspected(body, dialect, path, frozenset(look.wanted), frozenset(look.tools), value, look, after)
 
@@ -115,7 +116,7 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
         return Stripped(inspected.body, {})
     names = known.app_only | known.ui_tools
     if not (inspected.digests.isdisjoint(known.ui_bodies | known.app_only) and inspected.tools.isdisjoint(names)):
-        look = Look(
+        look = Results(
             known, look.bounds, look.keeps_structured, look.has_ledger, look.has_local, Counter(), dict(look.digests)
         )
         after = strip_body(look, inspected.dialect, inspected.path, value)
@@ -126,5 +127,5 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
             removed["repeated"] += 1
             body = jsonrpc.dumps(value)
         return Stripped(splice(body, value, after), {kind: removed[kind] for kind in KINDS if removed[kind]})
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unreadable("body: is nested too deeply to be written; send JSON of less than 250 levels") from error

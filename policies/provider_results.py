@@ -5,80 +5,41 @@ HTML where the called tool is known to have an interface. A plain JSON document 
 are called. Where results stand in a provider's body is told in `policies/provider_shapes.py`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from collections.abc import Callable
+from typing import Any, Final
 
 import pydantic_core
 
 from policies import jsonrpc
 from policies import provider_marks as marks
 from policies.apps import PLACEHOLDER
-from policies.apps_marks import is_app_only, is_ui_meta
+from policies.apps_marks import is_app_only
 from policies.mcp import Json
 from policies.provider_blocks import (
     ENCODED,
+    STRUCTURED,
     has_mcp,
     is_heavy,
     is_image,
     is_mcp,
+    is_plain,
+    is_presentation,
     is_tool,
     is_ui_block,
+    less_meta,
     media_of,
     says_nothing,
     with_meta,
 )
+from policies.provider_look import Look
 from policies.splice import GONE, splice, without_gone
-
-Kind = Literal[
-    "app_result",  # the result of a tool for interfaces alone
-    "body",  # text that is a known interface's
-    "data",  # a block with a long string of data
-    "depth",  # what is nested too deeply to be looked at
-    "html",  # a page, in the result of a tool with an interface
-    "media",  # audio and video
-    "meta",  # `_meta`
-    "presentation",  # `mcp_app`
-    "repeated",  # a member that stands twice in one object
-    "resource",  # an embedded or linked interface
-    "structured",  # `structuredContent`, where a setting drops it
-    "tool",  # the definition of a tool for interfaces alone
-    "tool_choice",  # its name in a choice or a list of what is allowed
-]
 
 TOO_DEEP: Final = "[This is nested too deeply to be passed on.]"
 
-
-class Unreadable(ValueError):
-    """A body that cannot be looked at, and is not to be sent: what is wrong with which field, and the fix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much of a body is looked at."""
-
-    max_depth: int = 128
-    """Levels of arrays and objects in one result, also those in strings; what lies deeper gives way to a sentence."""
-    max_strings: int = 65_536
-    """Strings whose digests are asked for in one body; one with more is not passed on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the ledger knows of what was asked for."""
-
-    ui_bodies: frozenset[str] = frozenset()
-    """Digests of interfaces' texts."""
-    app_only: frozenset[str] = frozenset()
-    """Digests of definitions of tools for interfaces alone, and names of such tools."""
-    ui_tools: frozenset[str] = frozenset()
-    """Names of tools with an interface."""
-    only_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By digest of a text, the tools in whose results alone it counts; in any result where it is not named."""
-
-
-NOTHING: Final = Known()
+_SHORT: Final = marks.MIN_BODY_BYTES // 4
+"""Shorter texts have no digest."""
+_BEGINS: Final = frozenset('{["' + " \t\n\r")
+"""What JSON in a string may begin with."""
 
 Form = Callable[[str], Any]
 """How a provider writes a block of text."""
@@ -89,101 +50,31 @@ def mcp_text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-@dataclass(slots=True)
-class Look:
-    """One look at one body: what is known before, and what was found."""
+def _is_short(text: str) -> bool:
+    """Whether a text is neither JSON nor long enough for a digest."""
+    return len(text) < _SHORT and text[:1] not in _BEGINS
 
-    known: Known
-    bounds: Bounds
-    keeps_structured: bool
-    has_ledger: bool
-    has_local: bool = True
-    """Whether a message could have members that only hosts know."""
-    removed: Counter[Kind] = field(default_factory=Counter)
-    digests: dict[str, str] = field(default_factory=dict)
-    """By text, for the time of a request."""
-    wanted: set[str] = field(default_factory=set)
-    """Digests that a ledger may know."""
-    tools: set[str] = field(default_factory=set)
-    """Names of called, chosen or allowed tools, and what they may be at their servers."""
-    gone: set[str] = field(default_factory=set)
-    """Names of tools whose definitions were left out."""
-    defined: set[str] = field(default_factory=set)
-    """Names of tools whose definitions stay: a name that another server's tool has, too, is theirs."""
-    with_ui: set[str] = field(default_factory=set)
-    """Names of tools whose definitions link an interface."""
 
-    # names
+class Results(Look):
+    """A look at what tools have answered."""
 
-    def name(self, called: Any) -> str:
-        """The name of a called tool, remembered; empty where it is not known."""
-        if not isinstance(called, str):
-            return ""
-        self.tools.update(marks.aliases(called))
-        return called
-
-    def is_gone(self, name: Any) -> bool:
-        """Whether a name is that of a tool for interfaces alone."""
-        if not isinstance(name, str) or not name:
-            return False
-        if name in self.gone:
-            return True
-        if not self.known.app_only or name in self.defined:
-            return False
-        return any(one in self.known.app_only for one in marks.aliases(name))
-
-    def has_ui(self, tool: str) -> bool:
-        """Whether a tool is known to have an interface."""
-        return tool in self.with_ui or (
-            bool(self.known.ui_tools) and any(one in self.known.ui_tools for one in marks.aliases(tool))
-        )
-
-    # texts
-
-    def digest(self, text: str, source: str | bytes | None = None) -> str:
-        """The digest of a text, or of what it stands for, remembered as one to ask for."""
-        key = text if source is None else "\0" + text
-        digest = self.digests.get(key)
-        if digest is None:
-            if len(self.digests) >= self.bounds.max_strings:
-                raise Unreadable(
-                    f"more than {self.bounds.max_strings} long strings in results of tools; send a shorter conversation"
-                )
-            digest = self.digests[key] = marks.digest_body(text if source is None else source)
-        self.wanted.add(digest)
-        return digest
-
-    def is_body(self, digest: str, tool: str) -> bool:
-        """Whether a text is an interface's that counts in the result of this tool."""
-        if digest not in self.known.ui_bodies:
-            return False
-        tools = self.known.only_in.get(digest)
-        return tools is None or not tool or any(one in tools for one in marks.aliases(tool))
+    __slots__ = ()
 
     def text(self, text: str, tool: str, depth: int = 0) -> str:
         """A string of a result: the very same where there is nothing to take out."""
-        if self._is_long(text) and self.is_body(self.digest(text), tool):
+        if self.is_long(text) and self.is_body(self.digest(text), tool):
             return self.instead("body")
-        begins = text.lstrip()[:1] if text[:1].isspace() else text[:1]
+        begins = text[:1]
+        if begins.isspace():
+            begins = text.lstrip()[:1]
         if begins and begins in '{["':
             return self._document(text, tool, depth)
         return self._pages(text, tool)
 
-    def instead(self, kind: Kind, text: str = PLACEHOLDER) -> str:
-        """What stands in place of something, which is counted."""
-        self.removed[kind] += 1
-        return text
-
-    def _is_long(self, text: str) -> bool:
-        return self.has_ledger and (
-            len(text) >= marks.MIN_BODY_BYTES
-            or (len(text) * 4 >= marks.MIN_BODY_BYTES and len(marks.utf8(text)) >= marks.MIN_BODY_BYTES)
-        )
-
     def _pages(self, text: str, tool: str) -> str:
         """Text around a page stays."""
         sniffs = self.has_ui(tool)
-        if not (sniffs or self._is_long(text)):
+        if not (sniffs or self.is_long(text)):
             return text
         if sniffs and marks.is_base64_page(text):
             return self.instead("html")
@@ -194,7 +85,7 @@ class Look:
         pieces, at = [], 0
         for begins, ends in spans:
             page = text[begins:ends]
-            if begins >= at and self._is_long(page) and self.is_body(self.digest(page), tool):
+            if self.is_long(page) and self.is_body(self.digest(page), tool) and begins >= at:
                 pieces += [text[at:begins], self.instead("body")]
                 at = ends
         return "".join([*pieces, text[at:]]) if pieces else text
@@ -205,18 +96,31 @@ class Look:
         is_marked = marks.has_marks(raw) or (not self.keeps_structured and marks.has_structured(raw))
         if not is_marked and not self.has_ui(tool) and not (self.has_ledger and marks.has_long_string(raw)):
             return text
-        if jsonrpc.depth_exceeds(raw, self.bounds.max_depth - depth):
-            return self.instead("depth", TOO_DEEP) if is_marked else self._pages(text, tool)
         try:
             value = jsonrpc.loads(raw)
         except ValueError:
-            return self._torn(text, raw, tool, depth)
+            if is_marked and jsonrpc.depth_exceeds(raw, self.bounds.max_depth - depth):
+                return self.instead("depth", TOO_DEEP)
+            return self._lines(text, tool, depth) or self._torn(text, raw, tool, depth)
         after = self.json(value, tool, depth)
         if after is GONE:
             return PLACEHOLDER
         if after is value:
-            return self._unequivocal(text, raw, value)
+            return self._unequivocal(text, raw, value) if is_marked else text
         return splice(raw, value, after).decode()
+
+    def _lines(self, text: str, tool: str, depth: int) -> str | None:
+        """JSON line by line; None for what is no such text, or has nothing to take out."""
+        lines = text.split("\n")
+        for number, line in enumerate(lines):
+            if line[:1] in ("{", "["):
+                try:
+                    jsonrpc.loads(marks.utf8(line))
+                except ValueError:
+                    continue
+                lines[number] = self._document(line, tool, depth)
+        after = "\n".join(lines)
+        return None if after == text else after
 
     def _torn(self, text: str, raw: bytes, tool: str, depth: int) -> str:
         """JSON that ends too early, as hosts cut it: what there is of it is looked at."""
@@ -251,59 +155,96 @@ class Look:
             return self._array(value, tool, depth)
         return value
 
+    def blocks(self, value: list[Any], tool: str, form: Form) -> list[Any]:
+        """A provider's own list of blocks: what is left out stands as GONE, also where that is all of it."""
+        after = [self._block(one, tool, 1, form) if isinstance(one, dict) else self.json(one, tool, 1) for one in value]
+        return value if all(one is other for one, other in zip(value, after, strict=True)) else after
+
     def _array(self, value: list[Any], tool: str, depth: int) -> Any:
         if depth >= self.bounds.max_depth:
             return self._deep(value)
-        after = [self.json(one, tool, depth + 1) for one in value]
-        if all(one is other for one, other in zip(value, after, strict=True)):
+        is_short = not self.has_ui(tool)
+        after: list[Any] | None = None
+        for place, one in enumerate(value):  # of a long list, what needs no look costs next to nothing
+            if isinstance(one, dict):
+                new = self._object(one, tool, depth + 1)
+            elif isinstance(one, list) or (isinstance(one, str) and not (is_short and _is_short(one))):
+                new = self.json(one, tool, depth + 1)
+            else:
+                continue
+            if new is not one:
+                after = list(value) if after is None else after
+                after[place] = new
+        if after is None:
             return value
-        if all(one is GONE for one in after):
-            return [mcp_text(PLACEHOLDER)]
-        return after
-
-    def blocks(self, value: list[Any], tool: str, form: Form) -> list[Any]:
-        """A provider's own list of blocks: what is left out stands as GONE, also where that is all of it."""
-        after = [
-            self._object(one, tool, 1, form, is_native=True) if isinstance(one, dict) else self.json(one, tool, 1)
-            for one in value
-        ]
-        return value if all(one is other for one, other in zip(value, after, strict=True)) else after
+        return [mcp_text(PLACEHOLDER)] if all(one is GONE for one in after) else after
 
     def _deep(self, value: Any) -> Any:
-        if not value or not marks.has_marks(jsonrpc.dumps(value)):
-            return value
+        """What lies too deep is passed on where it could hold nothing."""
+        try:
+            if not value or not marks.has_marks(jsonrpc.dumps(value)):
+                return value
+        except ValueError:  # deeper than can be written
+            pass
         return self.instead("depth", TOO_DEEP)
 
-    def _object(self, value: Json, tool: str, depth: int, form: Form = mcp_text, *, is_native: bool = False) -> Any:
+    def _object(self, value: Json, tool: str, depth: int) -> Any:
         if depth >= self.bounds.max_depth:
             return self._deep(value)
-        found = self._whole(value, form)
+        if is_plain(value):
+            return self._members(value, value, tool, depth)
+        return self._telling(value, tool, depth)
+
+    def _block(self, value: Json, tool: str, depth: int, form: Form) -> Any:
+        """A provider's own block."""
+        media = media_of(value, is_native=True)
+        if media is not None:
+            return form(self.instead("media", f"[{media}]"))
+        return self._telling(value, tool, depth, form, is_native=True)
+
+    def _telling(self, value: Json, tool: str, depth: int, form: Form = mcp_text, *, is_native: bool = False) -> Any:
+        """What may be one of MCP's objects, or is a provider's block."""
+        found = self._whole(value, is_native=is_native)
         if found is not value:
             return found
-        speaks_mcp = is_native or is_mcp(value)
-        after: Json = {}
+        is_known = is_native or is_mcp(value)
+        kept: Json = {}
         for name, member in value.items():
-            kept = self._member(name, member, known=speaks_mcp)
-            if kept is GONE:
-                continue
-            if isinstance(kept, dict | list | str) and not is_image(value, name):
-                kept = self._encoded(name, kept, tool) or self.json(kept, tool, depth + 1)
-                if kept is GONE:
-                    kept = form(PLACEHOLDER)
-            after[name] = kept
-        if speaks_mcp:
-            self._drop_structured(after)
-        if len(after) == len(value) and all(after[name] is value[name] for name in value):
-            return value
-        return GONE if is_native and says_nothing(value, after, PLACEHOLDER) else after
+            if (rest := self._member(value, name, member, is_known=is_known)) is not GONE:
+                kept[name] = rest
+        after = self._members(value, kept, tool, depth, form)
+        if is_known:
+            after = self._filled(value, after)
+            if says_nothing(value, after, PLACEHOLDER):
+                return GONE
+        return after
 
-    def _whole(self, value: Json, form: Form) -> Any:
+    def _members(self, value: Json, kept: Json, tool: str, depth: int, form: Form = mcp_text) -> Json:
+        """What is kept of an object's members, each looked at: `value` itself where that is all of it unchanged."""
+        is_short = not self.has_ui(tool)
+        changed: Json = {}
+        for name, member in kept.items():
+            if isinstance(member, str):
+                if (is_short and _is_short(member)) or is_image(value, name):
+                    continue
+                new: Any = self._encoded(name, member, tool) or self.text(member, tool, depth + 1)
+            elif isinstance(member, dict | list) and not is_image(value, name):
+                new = self.json(member, tool, depth + 1)
+            else:
+                continue
+            if new is not member:
+                changed[name] = form(PLACEHOLDER) if new is GONE else new
+        if changed:
+            return {**kept, **changed}
+        return value if len(kept) == len(value) and all(kept[name] is value[name] for name in kept) else kept
+
+    def _whole(self, value: Json, *, is_native: bool) -> Any:
         """What becomes of a block, a resource or a tool as a whole."""
-        if is_ui_block(value):
+        if is_ui_block(value, is_native=is_native):
             self.removed["resource"] += 1
             return GONE
-        if media := media_of(value):
-            return form(self.instead("media", f"[{media}]"))
+        if (media := media_of(value, is_native=False)) is not None:
+            return mcp_text(self.instead("media", f"[{media}]"))
         if is_heavy(value):
             self.removed["data"] += 1
             return GONE
@@ -315,23 +256,24 @@ class Look:
             return GONE
         return value
 
-    def _member(self, name: str, member: Any, *, known: bool) -> Any:
-        if name == "_meta" and known:
+    def _member(self, value: Json, name: str, member: Any, *, is_known: bool) -> Any:
+        """What becomes of a member because of its name."""
+        if name == "_meta" and is_known:
             self.removed["meta"] += 1
             return GONE
-        if name == "meta" and known and isinstance(member, dict):
-            kept = {key: said for key, said in member.items() if not is_ui_meta(key, said)}
+        if name == "meta" and is_known and isinstance(member, dict):
+            kept = less_meta(value, member)
             if len(kept) < len(member):
                 self.removed["meta"] += 1
                 return kept or None
-        if name == "mcp_app" and (known or isinstance(member, dict)):
+        if name == "mcp_app" and (is_known or is_presentation(member)):
             self.removed["presentation"] += 1
             return GONE
         return member
 
-    def _encoded(self, name: str, value: Any, tool: str) -> str | None:
+    def _encoded(self, name: str, value: str, tool: str) -> str | None:
         """What stands instead of the base64 of an interface."""
-        if name not in ENCODED or not isinstance(value, str) or not self._is_long(value):
+        if name not in ENCODED or not self.is_long(value):
             return None
         if self.has_ui(tool) and marks.is_base64_page(value.partition(",")[2] if value[:5] == "data:" else value):
             return self.instead("html")
@@ -340,8 +282,15 @@ class Look:
             return self.instead("body")
         return None
 
-    def _drop_structured(self, after: Json) -> None:
-        for name in ("structuredContent", "structured_content"):
-            if not self.keeps_structured and after.get(name) is not None and after.get("content"):
-                del after[name]
-                self.removed["structured"] += 1
+    def _filled(self, value: Json, after: Json) -> Json:
+        """A result whose content is gone says what it has in its structured form; where a setting wants one copy of
+        both, that is the content."""
+        content, name = after.get("content"), next((one for one in STRUCTURED if after.get(one) is not None), None)
+        if name is None or not content:
+            return after
+        if content is not value.get("content") and content == [mcp_text(PLACEHOLDER)]:
+            after = {**after, "content": [mcp_text(jsonrpc.dumps(without_gone(after[name])).decode())]}
+        if not self.keeps_structured:
+            self.removed["structured"] += 1
+            after = {key: member for key, member in after.items() if key != name}
+        return after

@@ -12,7 +12,8 @@ from typing import Any, Final
 from policies import jsonrpc
 from policies.apps import PLACEHOLDER
 from policies.mcp import Json
-from policies.provider_results import Form, Look, mcp_text
+from policies.provider_blocks import STRUCTURED
+from policies.provider_results import Form, Results, mcp_text
 from policies.provider_tools import (
     ProviderDialect,
     definitions,
@@ -23,11 +24,10 @@ from policies.provider_tools import (
     with_breakpoints,
     with_member,
 )
-from policies.splice import GONE
+from policies.splice import GONE, without_gone
 
 _CALLS: Final = frozenset({"tool_use", "mcp_tool_use", "server_tool_use"})
 _RESULTS: Final = frozenset({"tool_result", "mcp_tool_result"})
-_STRUCTURED: Final = ("structuredContent", "structured_content")
 
 _WRAPPERS: Final = (
     "generateContentRequest",
@@ -52,6 +52,10 @@ def _converse_text(text: str) -> Json:
 def dialect_of(dialect: ProviderDialect, path: str, body: Json) -> ProviderDialect:
     """Whose form a body has: clouds and servers that speak for another take its form."""
     path = path.partition("?")[0].rstrip("/")
+    tools = body.get("tools")
+    if dialect == "bedrock" and isinstance(tools, list) and "anthropic_version" not in body:  # a model's own form
+        is_chat = any(isinstance(tool, dict) and tool.get("type") == "function" for tool in tools)
+        return "openai" if is_chat else "anthropic"
     if isinstance(body.get("anthropic_version"), str) or path.endswith(("/messages", "/messages/count_tokens")):
         return "anthropic"
     if path.endswith(("/chat/completions", "/responses")):
@@ -59,32 +63,36 @@ def dialect_of(dialect: ProviderDialect, path: str, body: Json) -> ProviderDiale
     return dialect
 
 
-def strip_body(look: Look, dialect: ProviderDialect, path: str, body: Json, wrapped: int = 0) -> Json:
+def strip_body(look: Results, dialect: ProviderDialect, path: str, body: Json, wrapped: int = 0) -> Json:
     """A body without what is not for a model: the very same where there is nothing to take out."""
     dialect = dialect_of(dialect, path, body)
-    after = local_shell(look, body)
+    after = _own_members(look, body)
     after = strip_tools(look, dialect, after)
     after = _messages(look, after)
-    for name in ("input", "items", "output"):
+    for name in ("input", "items"):
         after = _items(look, after, name)
     after = _outputs(look, after)
     after = _contents(look, after)
     return _wrapped(look, dialect, path, after, wrapped) if wrapped < _MAX_WRAPPED else after
 
 
-def local_shell(look: Look, body: Json) -> Json:
+def _own_members(look: Results, body: Json) -> Json:
     """The body itself less members that only a host knows."""
-    if "_meta" not in body and "mcp_app" not in body:
-        return body
-    look.removed["meta" if "_meta" in body else "presentation"] += 1
-    return {name: member for name, member in body.items() if name not in ("_meta", "mcp_app")}
+    for name in ("_meta", "mcp_app"):
+        if name in body:
+            look.removed["meta" if name == "_meta" else "presentation"] += 1
+            body = with_member(body, name, GONE)
+    return body
 
 
-def _wrapped(look: Look, dialect: ProviderDialect, path: str, body: Json, wrapped: int) -> Json:
+def _wrapped(look: Results, dialect: ProviderDialect, path: str, body: Json, wrapped: int) -> Json:
     """Requests in a request: batches, and Gemini's count of tokens."""
 
     def inner(value: Any) -> Any:
-        return strip_body(look, dialect, path, value, wrapped + 1) if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        look.alone()
+        return strip_body(look, dialect, path, value, wrapped + 1)
 
     def one(request: Any) -> Any:
         if not isinstance(request, dict):
@@ -104,41 +112,44 @@ def _wrapped(look: Look, dialect: ProviderDialect, path: str, body: Json, wrappe
 # results
 
 
-def _result(look: Look, holder: Json, name: str, tool: str, form: Form) -> Json:
+def _result(look: Results, holder: Json, name: str, tool: str, form: Form) -> Json:
     """A provider's object that has a tool's result under a name: call and result stay paired, whatever is left."""
-    value = holder.get(name)
     if look.is_gone(tool):
         return _hidden(look, holder, name, form)
+    for structured in STRUCTURED:
+        if structured in holder:
+            holder = with_member(holder, structured, look.json(holder[structured], tool))
+    value = holder.get(name)
     if isinstance(value, list):
         holder = with_breakpoints(holder, with_member(holder, name, look.blocks(value, tool, form)), name)
         if is_empty(holder[name]) and value:
             holder = {**holder, name: [form(_structured_text(holder))]}
     elif value is not None:
-        kept = look.json(value, tool)
-        holder = with_member(holder, name, _structured_text(holder) if kept is GONE else kept)
-    for structured in _STRUCTURED:
+        after = look.json(value, tool)
+        is_gone = after is GONE or (after == PLACEHOLDER and after is not value)
+        holder = with_member(holder, name, _structured_text(holder) if is_gone else after)
+    if look.keeps_structured or not holder.get(name):
+        return holder
+    for structured in STRUCTURED:
         if structured in holder:
-            if not look.keeps_structured and holder.get(name):
-                look.removed["structured"] += 1
-                holder = with_member(holder, structured, GONE)
-            else:
-                holder = with_member(holder, structured, look.json(holder[structured], tool))
+            look.removed["structured"] += 1
+            holder = with_member(holder, structured, GONE)
     return holder
 
 
 def _structured_text(holder: Json) -> str:
-    structured = next((holder[name] for name in _STRUCTURED if holder.get(name) is not None), None)
-    return PLACEHOLDER if structured is None else jsonrpc.dumps(structured).decode()
+    structured = next((holder[name] for name in STRUCTURED if holder.get(name) is not None), None)
+    return PLACEHOLDER if structured is None else jsonrpc.dumps(without_gone(structured)).decode()
 
 
-def _hidden(look: Look, holder: Json, name: str, form: Form) -> Json:
+def _hidden(look: Results, holder: Json, name: str, form: Form) -> Json:
     """The result of a tool for interfaces alone."""
     value = holder.get(name)
     instead: Any = [form(PLACEHOLDER)] if isinstance(value, list) else PLACEHOLDER
     after = holder
     if name in holder and value != instead:
         after = {**holder, name: instead}
-    for structured in _STRUCTURED:
+    for structured in STRUCTURED:
         after = with_member(after, structured, GONE)
     if after is not holder:
         look.removed["app_result"] += 1
@@ -148,7 +159,7 @@ def _hidden(look: Look, holder: Json, name: str, form: Form) -> Json:
 # the messages of Anthropic, of OpenAI's chat, of Converse
 
 
-def _messages(look: Look, body: Json) -> Json:
+def _messages(look: Results, body: Json) -> Json:
     messages = body.get("messages")
     if not isinstance(messages, list):
         return body
@@ -180,7 +191,7 @@ def _messages(look: Look, body: Json) -> Json:
     return each(body, "messages", message)
 
 
-def _reference(look: Look, reference: Any) -> Any:
+def _reference(look: Results, reference: Any) -> Any:
     """A definition that a search has found: one that is not there any more is refused."""
     if not isinstance(reference, dict) or not look.is_gone(reference.get("tool_name")):
         return reference
@@ -217,7 +228,7 @@ def _key(value: Any) -> str:
 # the items of OpenAI's Responses
 
 
-def _items(look: Look, body: Json, name: str) -> Json:
+def _items(look: Results, body: Json, name: str) -> Json:
     items = body.get(name)
     if not isinstance(items, list):
         return body
@@ -239,7 +250,7 @@ def _items(look: Look, body: Json, name: str) -> Json:
     return each(body, name, item)
 
 
-def _outputs(look: Look, body: Json) -> Json:
+def _outputs(look: Results, body: Json) -> Json:
     """What the older assistants' runs are told."""
 
     def output(one: Any) -> Any:
@@ -251,7 +262,7 @@ def _outputs(look: Look, body: Json) -> Json:
 # Gemini's contents
 
 
-def _contents(look: Look, body: Json) -> Json:
+def _contents(look: Results, body: Json) -> Json:
     def part(one: Any) -> Any:
         if not isinstance(one, dict):
             return one
@@ -270,7 +281,7 @@ def _contents(look: Look, body: Json) -> Json:
     return each(body, "contents", content)
 
 
-def _function_response(look: Look, response: Json) -> Json:
+def _function_response(look: Results, response: Json) -> Json:
     """Its `response` is an object whatever is left, its `parts` are images and documents beside it."""
     tool = look.name(response.get("name"))
     value = response.get("response")

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 from policies.apps_marks import is_app_only, is_ui_uri
 from policies.mcp import Json
 from policies.provider_blocks import with_meta
+from policies.provider_look import Look
 from policies.provider_marks import loose_aliases, tool_digests
-from policies.provider_results import Look
 from policies.splice import GONE
 
 ProviderDialect = Literal["anthropic", "openai", "gemini", "bedrock"]

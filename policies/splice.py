@@ -25,11 +25,18 @@ GONE: Final = Gone.GONE
 _Span = tuple[int, int, int]
 """Where an element begins, its value begins, and both end. An element of an array is its value."""
 
+_Part = tuple[_Span, Any, Any]
+"""Where an element is, what it is before, and after."""
+
 _objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _GAP: Final = re.compile(rb"[ \t\r\n]*")
 _COMMA: Final = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
 _KEY: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+
+
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half a pair makes the reader fail that finds out where values are: it gets something else of the same length."""
 
 
 class _Unlike(ValueError):
@@ -45,6 +52,18 @@ def splice(raw: bytes, before: Any, after: Any) -> bytes:
     Raises ValueError where `after` is nested beyond about 900 levels."""
     if after is before:
         return raw
+    parts = _parts(raw, before, after)
+    if parts is None and _SURROGATE.search(raw):
+        parts = _parts(_SURROGATE.sub(rb"\\u003f", raw), before, after)
+    if parts is not None:
+        return _written(raw, parts)
+    try:
+        return jsonrpc.dumps(without_gone(after))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _parts(raw: bytes, before: Any, after: Any) -> list[_Part] | None:
     try:
         if isinstance(before, dict) and isinstance(after, dict):
             return _object(raw, before, after)
@@ -52,10 +71,7 @@ def splice(raw: bytes, before: Any, after: Any) -> bytes:
             return _array(raw, before, after)
     except (msgspec.DecodeError, _Unlike, RecursionError):
         pass
-    try:
-        return jsonrpc.dumps(without_gone(after))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return None
 
 
 def without_gone(value: Any) -> Any:
@@ -67,7 +83,7 @@ def without_gone(value: Any) -> Any:
     return value
 
 
-def _object(raw: bytes, before: dict[str, Any], after: dict[str, Any]) -> bytes:
+def _object(raw: bytes, before: dict[str, Any], after: dict[str, Any]) -> list[_Part]:
     if not after.keys() <= before.keys():
         raise _Unlike
     values = _objects.decode(raw)
@@ -82,10 +98,10 @@ def _object(raw: bytes, before: dict[str, Any], after: dict[str, Any]) -> bytes:
     _check_end(raw, at, b"}")
     if spans.keys() != before.keys():
         raise _Unlike
-    return _written(raw, [(spans[name], before[name], after.get(name, GONE)) for name in before])
+    return [(spans[name], before[name], after.get(name, GONE)) for name in before]
 
 
-def _array(raw: bytes, before: list[Any], after: list[Any]) -> bytes:
+def _array(raw: bytes, before: list[Any], after: list[Any]) -> list[_Part]:
     spans: list[_Span] = []
     at = _after_gap(raw, raw.index(b"[") + 1)
     for value in _arrays.decode(raw):
@@ -94,10 +110,10 @@ def _array(raw: bytes, before: list[Any], after: list[Any]) -> bytes:
     _check_end(raw, at, b"]")
     if len(spans) != len(before):
         raise _Unlike
-    return _written(raw, list(zip(spans, before, after, strict=True)))
+    return list(zip(spans, before, after, strict=True))
 
 
-def _written(raw: bytes, members: list[tuple[_Span, Any, Any]]) -> bytes:
+def _written(raw: bytes, members: list[_Part]) -> bytes:
     """What is between two that stay is what is between the first of them and its neighbour."""
     if not members:
         return raw

@@ -169,8 +169,9 @@ async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Reject
 async def _stripped(visit: _Visit, client: str | None, plain: bytes) -> bytes | Rejection:
     dialect, ledger, size = visit.provider.dialect, visit.service.ledger, len(plain)
     try:
-        inspected = await _worked(size, provider.candidates, dialect, plain, visit.rest)
-        known = await ledger.known(client, inspected)
+        has_ledger = await ledger.has_any(client)
+        inspected = await _worked(size, provider.candidates, dialect, plain, visit.rest, has_ledger=has_ledger)
+        known = ledger.known(client, inspected) if has_ledger else provider.Known()
         stripped = await _worked(size, provider.strip, inspected, known)
     except provider.Unreadable as error:
         return Rejection(PARSE_ERROR, str(error), http=400)

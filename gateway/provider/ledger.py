@@ -112,16 +112,21 @@ class Ledger:
 
     # what is known
 
-    async def known(self, client: str | None, inspected: Inspected) -> Known:
-        """What of a body is known to be of an interface that this client's hosts were given. Cancel-safe."""
-        if not self.on or not (inspected.digests or inspected.tools):
-            return Known()
-        principal, now_s = principal_of(client), time.time()
+    async def has_any(self, client: str | None) -> bool:
+        """Whether this client's hosts were given any interface, by all that can be known now. Cancel-safe."""
+        principal = principal_of(client)
         await self._catch_up(principal)
+        return any(whose == principal for whose, _ in self._books)
+
+    def known(self, client: str | None, inspected: Inspected) -> Known:
+        """What of a body is known to be of an interface that this client's hosts were given. It counts as seen again,
+        so that the same part of a conversation stays the same for as long as the conversation lasts."""
+        principal, now_s = principal_of(client), time.time()
         bodies: dict[str, list[Book]] = {}
         hidden: set[str] = set()
         shown: set[str] = set()
-        for (whose, upstream), book in list(self._books.items()):
+        again: list[tuple[str, list[Mark]]] = []
+        for (whose, upstream), book in self._books.items():
             if whose != principal:
                 continue
             found: list[Mark] = []
@@ -129,11 +134,16 @@ class Ledger:
                 bodies.setdefault(digest, []).append(book)
                 found.append(("body", digest))
             definitions = book.among("definition", inspected.digests, now_s)
-            names = book.among("hidden", inspected.tools, now_s)
-            hidden |= definitions | names
-            shown |= book.among("shown", inspected.tools, now_s)
+            hides = book.among("hidden", inspected.tools, now_s)
+            shows = book.among("shown", inspected.tools, now_s)
             found += [("definition", digest) for digest in definitions]
-            self._note(principal, upstream, found)
+            found += [("hidden", name) for name in hides]
+            found += [("shown", name) for name in shows]
+            hidden |= definitions | hides
+            shown |= shows
+            again.append((upstream, found))
+        for upstream, marks in again:
+            self._note(principal, upstream, marks)
         only_in = {digest: _names(books, inspected.tools, now_s) for digest, books in bodies.items()}
         return Known(
             frozenset(bodies),

@@ -8,7 +8,7 @@ import pytest
 from gateway.provider import ledger as module
 from gateway.provider.ledger import MAX_ALL, MAX_MARKS, Ledger
 from gateway.stores.memory import MemoryStore
-from policies.provider import Inspected
+from policies.provider import Inspected, Known
 from policies.sightings import Mark
 from tests.http_wire import DEADLINE_S
 
@@ -21,6 +21,10 @@ class SharedStore(MemoryStore):
 
 def asking(*names: str, digests: frozenset[str] = frozenset()) -> Inspected:
     return Inspected(b"", "openai", "", digests, frozenset(names))
+
+
+async def known(ledger: Ledger, client: str | None, inspected: Inspected) -> Known:
+    return ledger.known(client, inspected) if await ledger.has_any(client) else Known()
 
 
 def names(prefix: str, count: int) -> list[Mark]:
@@ -37,8 +41,8 @@ async def test_one_caller_at_one_server_has_so_many_marks() -> None:
     ledger = started()
     ledger.note(None, "a", names("t", MAX_MARKS + 5))
     assert len(ledger) == MAX_MARKS
-    known = await ledger.known(None, asking("t4", "t5"))
-    assert known.ui_tools == {"t5"}
+    found = await known(ledger, None, asking("t4", "t5"))
+    assert found.ui_tools == {"t5"}
 
 
 async def test_all_callers_have_so_many_and_who_was_not_heard_of_for_longest_loses_first() -> None:
@@ -47,8 +51,8 @@ async def test_all_callers_have_so_many_and_who_was_not_heard_of_for_longest_los
     for client in clients:
         ledger.note(client, "a", names("t", MAX_MARKS))
         assert len(ledger) <= MAX_ALL
-    assert (await ledger.known(clients[0], asking("t9"))).ui_tools == frozenset()
-    assert (await ledger.known(clients[-1], asking("t9"))).ui_tools == {"t9"}
+    assert (await known(ledger, clients[0], asking("t9"))).ui_tools == frozenset()
+    assert (await known(ledger, clients[-1], asking("t9"))).ui_tools == {"t9"}
 
 
 async def test_clients_that_are_gone_leave_nothing_and_without_apis_there_is_nothing() -> None:
@@ -68,11 +72,11 @@ async def test_a_text_counts_in_tools_of_the_servers_that_gave_it() -> None:
     body: Mark = ("body", "d1")
     ledger.note(None, "a", [body, ("plain", "read"), ("shown", "show")])
     ledger.note(None, "b", [("plain", "fetch")])
-    known = await ledger.known(None, asking("read", "fetch", digests=frozenset({"d1", "d2"})))
-    assert known.ui_bodies == {"d1"}
-    assert known.only_in == {"d1": {"read"}}
+    found = await known(ledger, None, asking("read", "fetch", digests=frozenset({"d1", "d2"})))
+    assert found.ui_bodies == {"d1"}
+    assert found.only_in == {"d1": {"read"}}
     ledger.note(None, "c", [body])  # of whose tools nothing is known
-    assert (await ledger.known(None, asking("read", digests=frozenset({"d1"})))).only_in == {}
+    assert (await known(ledger, None, asking("read", digests=frozenset({"d1"})))).only_in == {}
 
 
 async def test_what_others_have_seen_is_read_however_much_it_is() -> None:
@@ -80,7 +84,7 @@ async def test_what_others_have_seen_is_read_however_much_it_is() -> None:
     one, other = started(store), started(store)
     one.note(None, "a", names("t", 1000))
     async with asyncio.timeout(DEADLINE_S):
-        while (await other.known(None, asking("t999"))).ui_tools != {"t999"}:
+        while (await known(other, None, asking("t999"))).ui_tools != {"t999"}:
             await asyncio.sleep(0)
     assert len(other) == 1000
     await one.close()
@@ -93,7 +97,7 @@ async def test_entries_of_another_version_are_passed_over() -> None:
         await store.append("ledger:anonymous", raw, 60, 10)
     await store.append("ledger:anonymous", msgspec.msgpack.encode(["a", "shown", "t"]), 60, 10)
     ledger = started(store)
-    assert (await ledger.known(None, asking("t"))).ui_tools == {"t"}
+    assert (await known(ledger, None, asking("t"))).ui_tools == {"t"}
     await ledger.close()
 
 

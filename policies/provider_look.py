@@ -1,0 +1,145 @@
+"""One look at a request to a provider: how much of it is looked at, what is known before, and what is found.
+
+Names of tools are told apart here as a body and a ledger know them. What is looked for, and where, is told in
+`policies/provider_results.py` and `policies/provider_tools.py`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from policies import provider_marks as marks
+from policies.apps import PLACEHOLDER
+
+Kind = Literal[
+    "app_result",  # the result of a tool for interfaces alone
+    "body",  # text that is a known interface's
+    "data",  # a block with a long string of data
+    "depth",  # what is nested too deeply to be looked at
+    "html",  # a page, in the result of a tool with an interface
+    "media",  # audio and video
+    "meta",  # `_meta`
+    "presentation",  # `mcp_app`
+    "repeated",  # a member that stands twice in one object
+    "resource",  # an embedded or linked interface
+    "structured",  # `structuredContent`, where a setting drops it
+    "tool",  # the definition of a tool for interfaces alone
+    "tool_choice",  # its name in a choice or a list of what is allowed
+]
+
+
+class Unreadable(ValueError):
+    """A body that cannot be looked at, and is not to be sent: what is wrong with which field, and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a body is looked at."""
+
+    max_depth: int = 128
+    """Levels of arrays and objects in one result, also those in strings; what lies deeper gives way to a sentence."""
+    max_strings: int = 65_536
+    """Strings whose digests are asked for in one body; one with more is not passed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of what was asked for."""
+
+    ui_bodies: frozenset[str] = frozenset()
+    """Digests of interfaces' texts."""
+    app_only: frozenset[str] = frozenset()
+    """Digests of definitions of tools for interfaces alone, and names of such tools."""
+    ui_tools: frozenset[str] = frozenset()
+    """Names of tools with an interface."""
+    only_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By digest of a text, the tools in whose results alone it counts; in any result where it is not named."""
+
+
+NOTHING: Final = Known()
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at one body: what is known before, and what was found."""
+
+    known: Known
+    bounds: Bounds
+    keeps_structured: bool
+    has_ledger: bool
+    has_local: bool = True
+    """Whether a message could have members that only hosts know."""
+    removed: Counter[Kind] = field(default_factory=Counter)
+    digests: dict[str, str] = field(default_factory=dict)
+    """By text, for the time of a request."""
+    wanted: set[str] = field(default_factory=set)
+    """Digests that a ledger may know."""
+    tools: set[str] = field(default_factory=set)
+    """Names of called, chosen or allowed tools, and what they may be at their servers."""
+    gone: set[str] = field(default_factory=set)
+    """Names of tools whose definitions were left out."""
+    defined: set[str] = field(default_factory=set)
+    """Names of tools whose definitions stay: a name that another server's tool has, too, is theirs."""
+    with_ui: set[str] = field(default_factory=set)
+    """Names of tools whose definitions link an interface."""
+
+    # names
+
+    def name(self, called: Any) -> str:
+        """The name of a called tool, remembered; empty where it is not known."""
+        if not isinstance(called, str):
+            return ""
+        self.tools.update(marks.aliases(called))
+        return called
+
+    def is_gone(self, name: Any) -> bool:
+        """Whether a name is that of a tool for interfaces alone."""
+        if not isinstance(name, str) or not name:
+            return False
+        if name in self.gone:
+            return True
+        if not self.known.app_only or name in self.defined:
+            return False
+        return any(one in self.known.app_only for one in marks.aliases(name))
+
+    def alone(self) -> None:
+        """The same look at a request of its own, in which the same names may be of other tools."""
+        self.gone, self.defined, self.with_ui = set(), set(), set()
+
+    def has_ui(self, tool: str) -> bool:
+        """Whether a tool is known to have an interface."""
+        return tool in self.with_ui or (
+            bool(self.known.ui_tools) and any(one in self.known.ui_tools for one in marks.aliases(tool))
+        )
+
+    # texts
+
+    def digest(self, text: str, source: bytes | None = None) -> str:
+        """The digest of a text, or of what it stands for, remembered as one to ask for."""
+        key = text if source is None else "\0" + text
+        digest = self.digests.get(key)
+        if digest is None:
+            if len(self.digests) >= self.bounds.max_strings:
+                why = f"more than {self.bounds.max_strings} long texts in results of tools; send a shorter conversation"
+                raise Unreadable(f"body: has {why}")
+            digest = self.digests[key] = marks.digest_body(text if source is None else source)
+        self.wanted.add(digest)
+        return digest
+
+    def is_body(self, digest: str, tool: str) -> bool:
+        """Whether a text is an interface's that counts in the result of this tool."""
+        if digest not in self.known.ui_bodies:
+            return False
+        tools = self.known.only_in.get(digest)
+        return tools is None or not tool or any(one in tools for one in marks.aliases(tool))
+
+    def instead(self, kind: Kind, text: str = PLACEHOLDER) -> str:
+        """What stands in place of something, which is counted."""
+        self.removed[kind] += 1
+        return text
+
+    def is_long(self, text: str) -> bool:
+        if not self.has_ledger or len(text) * 4 < marks.MIN_BODY_BYTES:
+            return False
+        return len(text) >= marks.MIN_BODY_BYTES or len(marks.utf8(text)) >= marks.MIN_BODY_BYTES
