@@ -167,10 +167,11 @@ async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Reject
 
 
 async def _stripped(visit: _Visit, client: str | None, plain: bytes) -> bytes | Rejection:
-    dialect, ledger, size = visit.provider.dialect, visit.service.ledger, len(plain)
+    dialect, path = visit.provider.dialect, visit.line.path + visit.rest
+    ledger, size = visit.service.ledger, len(plain)
     try:
         has_ledger = await ledger.has_any(client)
-        inspected = await _worked(size, provider.candidates, dialect, plain, visit.rest, has_ledger=has_ledger)
+        inspected = await _worked(size, provider.candidates, dialect, plain, path, has_ledger=has_ledger)
         known = ledger.known(client, inspected) if has_ledger else provider.Known()
         stripped = await _worked(size, provider.strip, inspected, known)
     except provider.Unreadable as error:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Seq
 from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
@@ -59,6 +60,8 @@ class Line:
     def __init__(self, name: str, settings: Provider, http: aiohttp.ClientSession) -> None:
         self.name = name
         self.settings = settings
+        self.path = urlsplit(settings.url).path
+        """What the API's paths begin with."""
         self._http = http
         self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
         if settings.tls != UpstreamTls():

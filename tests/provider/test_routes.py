@@ -102,7 +102,7 @@ REFUSED = {
         "limits.max_provider_body_bytes",
     ),
     "a body that is too large": ({}, b" " * ((4 << 20) + 1), 413, "limits.max_provider_body_bytes"),
-    "a body that is no JSON": ({}, b'{"messages": [{"role": "tool", "content": "_meta', 400, "body"),
+    "a body with a mark that is no JSON": ({}, b'{"messages": [{"role": "tool", "_meta": {"ui": ', 400, "body"),
     "a WebSocket": ({"Connection": "Upgrade", "Upgrade": "websocket"}, None, 501, "WebSocket"),
 }
 
