@@ -3,6 +3,8 @@
 Specification: RFC 9110, sections 8.4, 10.1.1, 15.5.14 and 15.5.16.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import HttpVersion11, web
@@ -11,10 +13,30 @@ from gateway.front.http import TooSlow
 from policies import coding
 from policies.edge import CLOSE
 from policies.errors import Rejection
-from policies.mcp import INVALID_REQUEST, PARSE_ERROR
+from policies.mcp import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from policies.settings import Settings
 
+FULL: Final = Rejection(
+    INTERNAL_ERROR,
+    "too many large requests are under way; try again",
+    http=503,
+    headers=(("Retry-After", "1"), *CLOSE),
+)
+
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How large a body may be, and what sets that. `takes`: whether there is room for so many bytes more of it."""
+
+    max_bytes: int
+    setting: str
+    takes: Callable[[int], bool] = lambda _: True
+
+    def too_large(self) -> Rejection:
+        why = f"the request body is larger than {self.max_bytes} bytes ({self.setting})"
+        return Rejection(INVALID_REQUEST, why, http=413)
 
 
 async def read(request: web.BaseRequest, settings: Settings) -> bytes | Rejection:
@@ -24,19 +46,19 @@ async def read(request: web.BaseRequest, settings: Settings) -> bytes | Rejectio
         accept = (("Accept-Encoding", coding.READABLE),)
         why = f"Content-Encoding must be one of {coding.READABLE}"
         return Rejection(INVALID_REQUEST, why, http=415, headers=accept)
-    return await _read(request, settings, content, settings.limits.max_body_bytes, "limits.max_body_bytes")
+    return await _read(request, settings, content, Bound(settings.limits.max_body_bytes, "limits.max_body_bytes"))
 
 
-async def read_coded(request: web.BaseRequest, settings: Settings, max_bytes: int, setting: str) -> bytes | Rejection:
-    """The same of a body in whatever coding it came in; `setting` is what bounds it."""
-    return await _read(request, settings, "identity", max_bytes, setting)
+async def read_coded(request: web.BaseRequest, settings: Settings, bound: Bound) -> bytes | Rejection:
+    """The same of a body in whatever coding it came in."""
+    return await _read(request, settings, "identity", bound)
 
 
 async def _read(
-    request: web.BaseRequest, settings: Settings, content: coding.Coding, max_bytes: int, setting: str
+    request: web.BaseRequest, settings: Settings, content: coding.Coding, bound: Bound
 ) -> bytes | Rejection:
-    if (request.content_length or 0) > max_bytes:
-        return too_large(max_bytes, setting)
+    if (request.content_length or 0) > bound.max_bytes:
+        return bound.too_large()
     refused = want(request)
     if refused is not None:
         return refused
@@ -47,8 +69,10 @@ async def _read(
         async for chunk in request.content.iter_any():
             for piece in decoder.feed(chunk) if decoder is not None else (chunk,):
                 size += len(piece)
-                if size > max_bytes:
-                    return too_large(max_bytes, setting)
+                if size > bound.max_bytes:
+                    return bound.too_large()
+                if not bound.takes(len(piece)):
+                    return FULL
                 pieces.append(piece)
     except (TooSlow, EOFError, web.RequestPayloadError) as error:
         return lost(error, settings)
@@ -80,8 +104,3 @@ def want(request: web.BaseRequest) -> Rejection | None:
     if request.transport is not None:
         request.transport.write(_CONTINUE)
     return None
-
-
-def too_large(max_bytes: int, setting: str) -> Rejection:
-    why = f"the request body is larger than {max_bytes} bytes ({setting})"
-    return Rejection(INVALID_REQUEST, why, http=413)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, Self, TypeVar
 
 from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 _IN_A_THREAD_BYTES: Final = 256 << 10
 """From here on to read a body takes longer than the loop may be held up: some milliseconds."""
+
+MAX_BODIES: Final = 16
+"""So many of the largest bodies may be held at a time; most are a hundredth of that."""
 
 _SETTING: Final = "limits.max_provider_body_bytes"
 
@@ -82,10 +85,8 @@ async def serve(service: Service, request: web.BaseRequest, head: Head, *, late:
     why = provider_http.refusal(visit.provider, request.headers, visit.rest, visit.query) or (REFUSED if late else None)
     if why is not None:
         return _refuse(visit, why)
-    sent = await _body(visit, client if client is not None else head.route.principal)
-    if isinstance(sent, Rejection):
-        return _refuse(visit, sent)
-    return await _forward(visit, *sent)
+    with Holding(service) as holding:
+        return await _forward(visit, client if client is not None else head.route.principal, holding)
 
 
 def refused(dialect: str, why: Rejection) -> web.Response:
@@ -115,26 +116,57 @@ def _identify(visit: _Visit, head: Head) -> str | Rejection | None:
 # what is sent
 
 
+class Holding:
+    """The room that one request's body takes: until it is sent, or the request is over."""
+
+    def __init__(self, service: Service) -> None:
+        self._room = service.lines.room
+        self._max_bytes = MAX_BODIES * service.settings.limits.max_provider_body_bytes
+        self._held = 0
+
+    def take(self, size: int) -> bool:
+        """Whether there is room for so many bytes more."""
+        if self._room.held + size > self._max_bytes:
+            return False
+        self._room.held += size
+        self._held += size
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        self._room.held -= self._held
+        self._held = 0
+
+
 class Upload:
-    """A body that is not read, as it comes. `moved_s`: when the last of it came, by the loop's clock."""
+    """A body that is not read, as it comes."""
 
     def __init__(self, visit: _Visit) -> None:
         self._visit = visit
-        self.moved_s = 0.0
+        self._moved_s = 0.0
+
+    def moved(self) -> float:
+        """When the last of it came, by the loop's clock."""
+        return self._moved_s
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         async for chunk in self._visit.request.content.iter_any():
             self._visit.noted.request_bytes += len(chunk)
-            self.moved_s = loop.time()
+            self._moved_s = loop.time()
             yield chunk
-            self.moved_s = loop.time()
+            self._moved_s = loop.time()
 
 
 Body = bytes | Upload | None
 
 
-async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Rejection:
+async def _body(visit: _Visit, client: str | None, holding: Holding) -> tuple[Body, bool] | Rejection:
     """What is sent for the body that came, and whether its coding is still the one that the request names."""
     request, settings = visit.request, visit.service.settings
     if not request.body_exists:
@@ -147,19 +179,21 @@ async def _body(visit: _Visit, client: str | None) -> tuple[Body, bool] | Reject
         accept = (("Accept-Encoding", coding.READABLE),)
         why = f"Content-Encoding must be one of {coding.READABLE}, or none: what is sent is read before it is passed on"
         return Rejection(INVALID_REQUEST, why, http=415, headers=accept)
-    max_bytes = settings.limits.max_provider_body_bytes
-    raw = await body.read_coded(request, settings, max_bytes, _SETTING)
+    bound = body.Bound(settings.limits.max_provider_body_bytes, _SETTING, holding.take)
+    raw = await body.read_coded(request, settings, bound)
     if isinstance(raw, Rejection):
         return raw
     visit.noted.request_bytes = len(raw)
     plain: bytes | None = raw
     if content != "identity":
         try:
-            plain = await _worked(len(raw), coding.decode, raw, content, max_bytes)
+            plain = await asyncio.to_thread(coding.decode, raw, content, bound.max_bytes)  # little may stand for much
         except coding.Malformed as error:
             return Rejection(PARSE_ERROR, f"the request body is not {content}: {error}", http=400)
     if plain is None:
-        return body.too_large(max_bytes, _SETTING)
+        return bound.too_large()
+    if plain is not raw and not holding.take(len(plain)):
+        return body.FULL
     stripped = await _stripped(visit, client, plain)
     if isinstance(stripped, Rejection):
         return stripped
@@ -188,8 +222,13 @@ async def _worked(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kw
     return work(*args, **kwargs) if size < _IN_A_THREAD_BYTES else await asyncio.to_thread(work, *args, **kwargs)
 
 
-async def _forward(visit: _Visit, sent: Body, as_coded: bool) -> web.StreamResponse:
+async def _forward(visit: _Visit, client: str | None, holding: Holding) -> web.StreamResponse:
     request = visit.request
+    found = await _body(visit, client, holding)
+    if isinstance(found, Rejection):
+        return _refuse(visit, found)
+    sent, as_coded = found
+    del found
     lines = [(str(name), value) for name, value in request.headers.items()]
     headers = provider_http.sent(lines, request.headers, visit.provider, visit.is_ours)
     if not as_coded:
@@ -198,10 +237,12 @@ async def _forward(visit: _Visit, sent: Body, as_coded: bool) -> web.StreamRespo
         headers.append(("Content-Length", str(request.content_length)))
     query = provider_http.sent_query(visit.query, visit.provider, visit.is_ours)
     target = f"{visit.rest}?{query}" if query else visit.rest
-    waited = (lambda: sent.moved_s) if isinstance(sent, Upload) else None
+    moved = sent.moved if isinstance(sent, Upload) else None
     out: web.StreamResponse | None = None
     try:
-        async with visit.line.request(request.method, target, headers, sent, waited) as answer:
+        async with visit.line.request(request.method, target, headers, sent, moved) as answer:
+            sent = None  # it may be large, and the response may take minutes
+            holding.leave()
             out = await _opened(visit, answer)
             await _relay(visit, answer, out)
     except (reply.ClientGone, asyncio.CancelledError):

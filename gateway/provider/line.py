@@ -35,7 +35,10 @@ _LARGE_BYTES: Final = 1 << 20
 class Lines:
     """The LLM APIs of one configuration. `evolve` gives those of the next, over the same connections."""
 
-    def __init__(self, settings: Settings, http: aiohttp.ClientSession | None = None) -> None:
+    def __init__(
+        self, settings: Settings, http: aiohttp.ClientSession | None = None, room: "Room | None" = None
+    ) -> None:
+        self.room = room or Room()
         self._http = http or aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -50,10 +53,17 @@ class Lines:
         return self._by_name[name]
 
     def evolve(self, settings: Settings) -> "Lines":
-        return Lines(settings, self._http)
+        return Lines(settings, self._http, self.room)
 
     async def close(self) -> None:
         await self._http.close()
+
+
+class Room:
+    """The bodies that are held at a time, in bytes."""
+
+    def __init__(self) -> None:
+        self.held = 0
 
 
 class Line:
@@ -84,6 +94,7 @@ class Line:
             async with asyncio.timeout(limits.total_s):
                 async with unless_silent(limits.first_byte_s, moved):
                     response = await self._send(method, target, headers, body)
+                body = None  # it may be large, and the response may take minutes
                 try:
                     yield Answer(response, limits.idle_s)
                 finally:

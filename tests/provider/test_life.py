@@ -164,3 +164,23 @@ async def test_a_large_body_passes_as_it_came_and_is_stripped_beside_others() ->
         assert (await slow).status == 200
         assert all(b"PLANTED" not in seen.body for seen in api.requests)
         assert any(len(seen.body) > 16 << 20 for seen in api.requests[1:])
+
+
+async def test_bodies_that_wait_for_an_api_leave_room_for_so_many(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def waits(call: Call) -> bool:
+        await go_on.wait()
+        return False
+
+    async with Api("anthropic") as api, before({"anthropic": api}, limits={"max_provider_body_bytes": 1024}) as gateway:
+        api.on_http = waits
+        body = plain_body("anthropic", "x" * 900)
+        asked = [asyncio.create_task(ask(gateway, PATH, body)) for _ in range(16)]
+        await api.when(lambda: len(api.requests) == 16)
+        refused = await ask(gateway, PATH, body)
+        assert (refused.status, refused.headers.get("Retry-After")) == (503, "1")
+        assert "too many large requests" in message_of("anthropic", refused)
+        go_on.set()
+        assert [answer.status for answer in await asyncio.gather(*asked)] == [200] * 16
+        assert (await ask(gateway, PATH, body)).status == 200
