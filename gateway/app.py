@@ -97,7 +97,7 @@ class Gateway:
         upstreams.on_change(cache.heard)
         ledger = Ledger(self._state.store)
         ledger.configure(settings.clients, on=bool(settings.providers))
-        upstreams.on_answer(ledger.heard)
+        upstreams.on_event(ledger.heard)
         self.service = Service(
             settings,
             self._state,

@@ -16,10 +16,11 @@ from typing import Final
 import msgspec
 
 from gateway.background import Background
+from gateway.exchange import Exchange
 from gateway.stores.base import MAX_READ, Store, StoreUnavailable
 from policies import identity, sightings
 from policies.apps_marks import might_show
-from policies.exchange import Answer, Call, Event
+from policies.exchange import Answer, Event, Notify
 from policies.jsonrpc import loads
 from policies.mcp import Json
 from policies.provider import Inspected, Known
@@ -78,10 +79,16 @@ class Ledger:
 
     # what is seen
 
-    def heard(self, upstream: str, call: Call, event: Event) -> None:
-        """An answer of an upstream goes to whoever made this call."""
-        if self.on and isinstance(event, Answer) and call.profile.shows_apps and sightings.can_show(call.method):
-            self.see(identity.client_of(call.principal), upstream, call.method, call.params, event.result)
+    def heard(self, upstream: str, exchange: Exchange, event: Event) -> None:
+        """What comes of a call goes to whoever made it."""
+        call = exchange.call
+        if not self.on or not exchange.profile.shows_apps:
+            return
+        client = identity.client_of(call.principal)
+        if isinstance(event, Answer) and sightings.can_show(call.method):
+            self.see(client, upstream, call.method, call.params, event.result)
+        elif isinstance(event, Notify) and event.method.startswith("notifications/tasks"):
+            self.see(client, upstream, "tasks/get", {}, event.params)  # a task that is over, in the same words
 
     def see_raw(self, client: str | None, upstream: str, method: str, params: Json, raw: bytes) -> None:
         """The same of an answer that passes as it came, to a host that shows Apps."""

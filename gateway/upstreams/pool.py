@@ -123,7 +123,7 @@ class Upstream:
             await connector.leg(replace(call, capabilities=effective), exchange)
 
         began, error = time.perf_counter(), CANCELLED_CALL
-        exchange.on_last = partial(self._shared.on_answer, self.name, call)
+        exchange.on_event = partial(self._shared.on_event, self.name, exchange)
         try:
             await self.paired(call.front.era, run, again=call.method in READS, credentials=call.forwarded)
             error = ended_as(exchange.last)
@@ -339,7 +339,7 @@ class _Shared:
         )
         self.ids = Ids(replica)
         self.on_change: Callable[[str, str, Json], None] = lambda *_: None
-        self.on_answer: Callable[[str, Call, Event], None] = lambda *_: None
+        self.on_event: Callable[[str, Exchange, Event], None] = lambda *_: None
         self.background = Background()
         self.retiring: set[Upstream] = set()
 
@@ -377,10 +377,10 @@ class Upstreams:
         notification's method and parameters."""
         self._shared.on_change = told
 
-    def on_answer(self, told: Callable[[str, Call, Event], None]) -> None:
-        """From now on `told` hears the outcome of every call that does not pass as it came: the upstream's name, the
-        call, and its last event before anybody else reads that."""
-        self._shared.on_answer = told
+    def on_event(self, told: Callable[[str, Exchange, Event], None]) -> None:
+        """From now on `told` hears what comes of every call that does not pass as it came: the upstream's name, the
+        exchange, and each event before anybody else reads it."""
+        self._shared.on_event = told
 
     def shared_sessions(self) -> Mapping[str, int]:
         """How many sessions at each upstream are shared by callers without one of their own."""

@@ -1,13 +1,17 @@
 """The ledger's bounds, and what it does with a store that others write to."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 import pytest
 
+from gateway.exchange import Exchange
 from gateway.provider import ledger as module
 from gateway.provider.ledger import MAX_ALL, MAX_MARKS, Ledger
 from gateway.stores.memory import MemoryStore
+from policies.exchange import Answer, Call, Dialect, Event, Notify
+from policies.profiles import Profile
 from policies.provider import Inspected, Known
 from policies.sightings import Mark
 from tests.http_wire import DEADLINE_S
@@ -99,6 +103,32 @@ async def test_entries_of_another_version_are_passed_over() -> None:
     ledger = started(store)
     assert (await known(ledger, None, asking("t"))).ui_tools == {"t"}
     await ledger.close()
+
+
+VIEW = {"uri": "ui://a", "mimeType": "text/html;profile=mcp-app", "text": "x" * 1100}
+RESULT = {"content": [{"type": "resource", "resource": VIEW}]}
+DIALECT = Dialect("modern", "2026-07-28")
+EVENTS: dict[str, tuple[str, Event, bool]] = {
+    "an answer": ("tools/call", Answer(RESULT, DIALECT), True),
+    "an answer without an interface": ("tools/call", Answer({"content": []}, DIALECT), False),
+    "an answer to a request that can hold none": ("resources/list", Answer(RESULT, DIALECT), False),
+    "a task that is over": ("subscriptions/listen", Notify("notifications/tasks", {"result": RESULT}, DIALECT), True),
+    "another notification": ("tools/call", Notify("notifications/message", {"result": RESULT}, DIALECT), False),
+}
+
+
+@pytest.mark.parametrize("shows_apps", [True, False])
+@pytest.mark.parametrize("name", EVENTS)
+async def test_what_a_host_with_apps_is_about_to_read_is_remembered(name: str, shows_apps: bool) -> None:
+    method, event, holds = EVENTS[name]
+    profile = Profile("p", apps=("text/html;profile=mcp-app",) if shows_apps else ())
+    exchange = Exchange(Call(method, {}, {}, {}, None, "client:ci:digest", DIALECT, profile=profile))
+    ledger = started(None, "ci")
+    exchange.on_event = partial(ledger.heard, "a", exchange)
+    exchange.emit(event)
+    assert bool(len(ledger)) == (holds and shows_apps)
+    assert await ledger.has_any("ci") == (holds and shows_apps)
+    assert not await ledger.has_any(None)
 
 
 @pytest.mark.parametrize("raw", [b"{", b"[1]", b'{"result": 1}', b'{"result": {"contents": 1}, "ui://": "ui://"}'])
