@@ -25,7 +25,7 @@ NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache lint types check environments lock clean
+.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache bench-provider lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench-apps: $(TEST) ## measure the scan for MCP Apps at 300 B, 10 KiB and 1 MiB
 
 bench-cache: $(TEST) ## what a list costs from memory, the store, the server, nginx and FastMCP's cache
 	$(BIN)/python -m tests.bench.cache $(ARGS)
+
+bench-provider: $(TEST) ## what stripping a request to an LLM API costs at 10 KiB, 1 MiB and 20 MiB
+	$(BIN)/python -m tests.bench.provider $(ARGS)
 
 lint: $(TEST) ## check style and format
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ from policies.provider_tools import ProviderDialect
 from policies.splice import splice
 
 __all__ = [
+    "DIALECTS",
     "KINDS",
     "Bounds",
     "Inspected",
@@ -39,7 +40,9 @@ __all__ = [
 KINDS: Final[tuple[Kind, ...]] = Kind.__args__  # type: ignore[attr-defined]
 """Every kind of what is taken out, for the labels of metrics."""
 
-_NOT_JSON: Final = "body: is no JSON object in UTF-8 that can be looked at; send one, or a Content-Type other than JSON"
+DIALECTS: Final[tuple[ProviderDialect, ...]] = ProviderDialect.__args__  # type: ignore[attr-defined]
+
+_NOT_JSON: Final = "body: is no JSON object in UTF-8 that can be looked at; send one"
 
 
 @dataclass(frozen=True, slots=True)

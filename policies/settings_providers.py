@@ -66,6 +66,9 @@ class Provider(Model):
     headers: Mapping[HeaderName, SecretStr] = {}
     """Headers sent with every request, in place of the caller's of the same name. Where one of them holds a credential,
     no key of the caller's is sent either."""
+    keep_structured: bool = True
+    """Whether the `structuredContent` of a tool's result is sent beside its content, where a host has put it into a
+    conversation. With `false` it goes wherever the content stands, too."""
     timeouts: ProviderTimeouts = ProviderTimeouts()
     """How long to wait for it."""
     tls: UpstreamTls = UpstreamTls()

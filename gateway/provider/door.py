@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
@@ -28,7 +28,6 @@ from policies.metrics import CANCELLED_CALL, error_type
 from policies.provider_errors import error_body
 from policies.settings_providers import Provider
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _IN_A_THREAD_BYTES: Final = 256 << 10
@@ -205,7 +204,8 @@ async def _stripped(visit: _Visit, client: str | None, plain: bytes) -> bytes | 
     ledger, size = visit.service.ledger, len(plain)
     try:
         has_ledger = await ledger.has_any(client)
-        inspected = await _worked(size, provider.candidates, dialect, plain, path, has_ledger=has_ledger)
+        look = partial(provider.candidates, has_ledger=has_ledger, keeps_structured=visit.provider.keep_structured)
+        inspected = await _worked(size, look, dialect, plain, path)
         known = ledger.known(client, inspected) if has_ledger else provider.Known()
         stripped = await _worked(size, provider.strip, inspected, known)
     except provider.Unreadable as error:
@@ -217,9 +217,9 @@ async def _stripped(visit: _Visit, client: str | None, plain: bytes) -> bytes | 
     return stripped.body
 
 
-async def _worked(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _worked(size: int, work: Callable[..., T], *given: object) -> T:
     """What comes of work that takes time in proportion to `size`."""
-    return work(*args, **kwargs) if size < _IN_A_THREAD_BYTES else await asyncio.to_thread(work, *args, **kwargs)
+    return work(*given) if size < _IN_A_THREAD_BYTES else await asyncio.to_thread(work, *given)
 
 
 async def _forward(visit: _Visit, client: str | None, holding: Holding) -> web.StreamResponse:

@@ -184,3 +184,15 @@ async def test_bodies_that_wait_for_an_api_leave_room_for_so_many(tmp_path: Path
         go_on.set()
         assert [answer.status for answer in await asyncio.gather(*asked)] == [200] * 16
         assert (await ask(gateway, PATH, body)).status == 200
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_structured_content_is_sent_or_not_as_the_settings_say(keeps: bool) -> None:
+    result = json.dumps({"content": [{"type": "text", "text": "21 degrees"}], "structuredContent": {"figure": 21}})
+    given = {} if keeps else {"keep_structured": False}
+    async with Api("openai") as api, before({"openai": api}, provider_settings=given) as gateway:
+        sent = result_body("openai", result)
+        assert (await ask(gateway, "/llm/openai/v1/chat/completions", sent)).status == 200
+        assert (api.last.body == raw(sent)) == keeps
+        assert b"21 degrees" in api.last.body
+        assert (b"figure" in api.last.body) == keeps
