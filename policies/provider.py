@@ -117,8 +117,8 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
     look, value, after = inspected.look, inspected.value, inspected.after
     if look is None:
         return Stripped(inspected.body, {})
-    names = known.app_only | known.ui_tools
-    if not (inspected.digests.isdisjoint(known.ui_bodies | known.app_only) and inspected.tools.isdisjoint(names)):
+    names, digests = known.app_only | known.ui_tools, known.ui_bodies | known.app_only | known.heads.keys()
+    if not (inspected.digests.isdisjoint(digests) and inspected.tools.isdisjoint(names)):
         look = Results(
             known, look.bounds, look.keeps_structured, look.has_ledger, look.has_local, Counter(), dict(look.digests)
         )

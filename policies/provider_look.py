@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from policies import provider_marks as marks
 from policies.apps import PLACEHOLDER
+from policies.provider_heads import Heads
 
 Kind = Literal[
     "app_result",  # the result of a tool for interfaces alone
@@ -55,6 +56,8 @@ class Known:
     """Names of tools with an interface."""
     only_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By digest of a text, the tools in whose results alone it counts; in any result where it is not named."""
+    heads: Heads = field(default_factory=dict)
+    """Interfaces' texts by their first lines, for where one stands among others; each is in `ui_bodies` too."""
 
 
 NOTHING: Final = Known()

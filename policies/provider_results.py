@@ -11,6 +11,7 @@ from typing import Any, Final
 import pydantic_core
 
 from policies import jsonrpc
+from policies import provider_heads as heads
 from policies import provider_marks as marks
 from policies.apps import PLACEHOLDER
 from policies.apps_marks import is_app_only
@@ -37,7 +38,7 @@ from policies.splice import GONE, splice, without_gone
 TOO_DEEP: Final = "[This is nested too deeply to be passed on.]"
 
 _SHORT: Final = marks.MIN_BODY_BYTES // 4
-"""Shorter texts have no digest."""
+"""Shorter texts have no digest, but for markup."""
 _BEGINS: Final = frozenset('{["' + " \t\n\r")
 """What JSON in a string may begin with."""
 
@@ -51,8 +52,8 @@ def mcp_text(text: str) -> Json:
 
 
 def _is_short(text: str) -> bool:
-    """Whether a text is neither JSON nor long enough for a digest."""
-    return len(text) < _SHORT and text[:1] not in _BEGINS
+    """Whether a text is neither JSON nor markup nor long enough for a digest."""
+    return len(text) < _SHORT and text[:1] not in _BEGINS and "<" not in text
 
 
 class Results(Look):
@@ -69,7 +70,23 @@ class Results(Look):
             begins = text.lstrip()[:1]
         if begins and begins in '{["':
             return self._document(text, tool, depth)
-        return self._pages(text, tool)
+        return self._pages(self._among_others(text, tool), tool)
+
+    def _among_others(self, text: str, tool: str) -> str:
+        """Text without the known interfaces that stand in it on lines of their own."""
+        if not self.has_ledger:
+            return text
+        pieces, at = [], 0
+        for begins, line in heads.starts_in(text):
+            self.wanted.add(line)
+            if begins < at:
+                continue
+            for ends, digest in heads.spans(text, begins, line, self.known.heads):
+                if self.is_body(digest, tool):
+                    pieces += [text[at:begins], self.instead("body")]
+                    at = ends
+                    break
+        return "".join([*pieces, text[at:]]) if pieces else text
 
     def _pages(self, text: str, tool: str) -> str:
         """Text around a page stays."""

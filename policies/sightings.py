@@ -8,17 +8,18 @@ mark is told again is decided in `policies/provider.py`; where the books are kep
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Literal
 
 from policies.apps_marks import is_app_only, is_ui_meta, is_ui_resource, is_ui_uri
 from policies.mcp import Json
 from policies.provider import body_digests, digest_tool
+from policies.provider_heads import head_of, line_of
 
-Kind = Literal["body", "definition", "hidden", "shown", "plain"]
-"""A digest of an interface's text, or of the definition of a tool for interfaces alone; the name of such a tool, of one
-that has an interface, and of any other."""
+Kind = Literal["body", "head", "definition", "hidden", "shown", "plain"]
+"""A digest of an interface's text; what it is found by among others (`policies/provider_heads.py`); a digest of the
+definition of a tool for interfaces alone; the name of such a tool, of one that has an interface, and of any other."""
 
 Mark = tuple[Kind, str]
 
@@ -129,6 +130,9 @@ def _body(resource: Json) -> Iterator[Mark]:
     for one in texts:
         for digest in sorted(body_digests(one)):
             yield "body", digest
+        head = head_of(one if isinstance(one, str) else one.decode("utf-8", "replace"))
+        if head is not None:
+            yield "head", head
 
 
 class Book:
@@ -161,6 +165,11 @@ class Book:
     def among(self, kind: Kind, words: Iterable[str], now_s: float) -> frozenset[str]:
         """Those of `words` that are marks of this kind here."""
         return frozenset(word for word in words if self.has((kind, word), now_s))
+
+    def beginning(self, lines: Collection[str], now_s: float) -> list[str]:
+        """Marks of interfaces whose first line has one of these digests."""
+        heads = (word for kind, word in self._seen if kind == "head" and line_of(word) in lines)
+        return [word for word in heads if self.has(("head", word), now_s)]
 
     def has_names(self, now_s: float) -> bool:
         """Whether any tool of this upstream is known by its name."""

@@ -22,8 +22,8 @@ FLOORS = {
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry provider_errors provider_marks provider_blocks provider_look "
-            "provider_results provider_tools provider_shapes provider",
+            "apps cache cache_keys cache_entry provider_errors provider_marks provider_heads provider_blocks "
+            "provider_look provider_results provider_tools provider_shapes provider",
             4: "admission delivery metrics provider_http sightings",
         },
         "gateway": {

@@ -24,6 +24,7 @@ from policies.exchange import Answer, Event, Notify
 from policies.jsonrpc import loads
 from policies.mcp import Json
 from policies.provider import Inspected, Known
+from policies.provider_heads import gathered
 from policies.sightings import Book, Kind, Mark
 
 log = logging.getLogger(__name__)
@@ -132,6 +133,7 @@ class Ledger:
         bodies: dict[str, list[Book]] = {}
         hidden: set[str] = set()
         shown: set[str] = set()
+        heads: list[str] = []
         again: list[tuple[str, list[Mark]]] = []
         for (whose, upstream), book in self._books.items():
             if whose != principal:
@@ -140,6 +142,11 @@ class Ledger:
             for digest in book.among("body", inspected.digests, now_s):
                 bodies.setdefault(digest, []).append(book)
                 found.append(("body", digest))
+            begun = book.beginning(inspected.digests, now_s)
+            for head in begun:
+                bodies.setdefault(head.rpartition(":")[2], []).append(book)
+            heads += begun
+            found += [("head", head) for head in begun]
             definitions = book.among("definition", inspected.digests, now_s)
             hides = book.among("hidden", inspected.tools, now_s)
             shows = book.among("shown", inspected.tools, now_s)
@@ -157,6 +164,7 @@ class Ledger:
             frozenset(hidden),
             frozenset(shown),
             {digest: names for digest, names in only_in.items() if names is not None},
+            gathered(heads),
         )
 
     def configure(self, clients: Collection[str], *, on: bool) -> None:
