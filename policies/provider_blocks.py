@@ -17,6 +17,9 @@ ENCODED: Final = frozenset({"data", "blob", "bytes", "file_data", "fileData"})
 """Members that hold base64."""
 
 _ADDRESSES: Final = ("uri", "uriTemplate", "url", "file_url", "fileUri", "file_uri")
+_DATA_URLS: Final = ("file_data", "fileData", "url", "file_url", "data")
+_MAX_MIME: Final = 256
+"""Characters of a media type; longer ones are nobody's."""
 _TITLES: Final = ("title", "context", "source", "name")
 _MIMES: Final = ("mimeType", "mime_type", "media_type")
 _INNER: Final = ("resource", "source", "inlineData", "inline_data", "fileData", "file_data", "document", "file")
@@ -60,7 +63,16 @@ def is_ui_block(value: Json, *, is_native: bool) -> bool:
 
 
 def _is_ui(value: Json, names: tuple[str, ...]) -> bool:
-    return is_ui_mime(_mime(value)) or any(is_ui_uri(value.get(name)) for name in names)
+    if is_ui_mime(_mime(value)) or any(is_ui_uri(value.get(name)) for name in names):
+        return True
+    return any(is_ui_mime(_data_mime(value[name])) for name in _DATA_URLS if name in value)
+
+
+def _data_mime(value: Any) -> str | None:
+    """The media type of a `data:` URL (RFC 2397)."""
+    if not isinstance(value, str) or value[:5].lower() != "data:":
+        return None
+    return value[5 : 5 + _MAX_MIME].partition(",")[0].removesuffix(";base64")
 
 
 def is_presentation(value: Any) -> bool:

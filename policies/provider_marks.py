@@ -30,7 +30,7 @@ _MARK: Final = re.compile(
     + _BREAKS
     + rb"[iI]"
     + _BREAKS
-    + rb":|(?i:text\\*/html|application\\*/vnd\.mcp-ui\.|audio\\*/|video\\*/)))"
+    + rb":|(?i:(?:data:)?text\\*/html|(?:data:)?application\\*/vnd\.mcp-ui\.|audio\\*/|video\\*/)))"
 )
 _LOCAL: Final = (b'meta"', b'mcp_app"')
 _STRUCTURED: Final = re.compile(rb'"structured(?:Content|_content)\\*"')

@@ -244,6 +244,11 @@ NATIVE: dict[str, dict[str, tuple[Any, Any, dict[str, int]]]] = {
         "parts": ([TEXT, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}], None, {}),
         "MCP's own blocks": ([TEXT, APP], [TEXT], {"resource": 1}),
         "JSON in a part": ([mcp_text(json.dumps(APP)), TEXT], [TEXT], {"resource": 1}),
+        "a file of an interface in Base64": (
+            [TEXT, {"type": "file", "file": {"file_data": "data:text/html;profile=mcp-app;base64,PGI+"}}],
+            [TEXT],
+            {"resource": 1},
+        ),
         "audio": (
             [{"type": "input_audio", "input_audio": {"data": "A"}}],
             [mcp_text("[audio, unknown type]")],
@@ -265,6 +270,20 @@ NATIVE: dict[str, dict[str, tuple[Any, Any, dict[str, int]]]] = {
             [{"type": "input_text", "text": "a"}, {"type": "input_file", "file_url": "ui://a"}],
             [{"type": "input_text", "text": "a"}],
             {"resource": 1},
+        ),
+        "a file of an interface in Base64": (
+            [
+                {"type": "input_text", "text": "a"},
+                {"type": "input_file", "filename": "a", "file_data": "data:text/html;profile=mcp-app;base64,PGI+"},
+                {"type": "input_file", "filename": "b", "file_data": 'Data:Text/HTML;Profile="mcp-app",%3Cb%3E'},
+            ],
+            [{"type": "input_text", "text": "a"}],
+            {"resource": 2},
+        ),
+        "a file that is a page": (
+            [{"type": "input_file", "filename": "a", "file_data": "data:text/html;base64,PGI+"}],
+            None,
+            {},
         ),
         "a part that is an interface's JSON": (
             [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": json.dumps(APP)}],
