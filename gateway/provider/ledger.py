@@ -54,6 +54,7 @@ class _Told(msgspec.Struct, array_like=True):
     upstream: str
     kind: Kind
     word: str
+    seen_s: float
 
 
 _told = msgspec.msgpack.Decoder(_Told)
@@ -65,7 +66,8 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self.on = False
         self._store = store
-        self._books: dict[tuple[str, str], Book] = {}
+        self._books: dict[str, dict[str, Book]] = {}
+        """By caller, then by upstream; whoever was heard of last stands last."""
         self._size = 0
         self._cursors: dict[str, str] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
@@ -109,8 +111,9 @@ class Ledger:
             self._note(principal_of(client), upstream, marks)
 
     def _note(self, principal: str, upstream: str, marks: Iterable[Mark]) -> None:
+        now_s = time.time()
         for mark in marks:
-            if self._put(principal, upstream, mark) and self._store.shared:
+            if self._put(principal, upstream, mark, now_s) and self._store.shared:
                 self._owed[principal, upstream, mark] = None
         while len(self._owed) > MAX_ALL:
             self._owed.pop(next(iter(self._owed)))
@@ -124,7 +127,7 @@ class Ledger:
         """Whether this client's hosts were given any interface, by all that can be known now. Cancel-safe."""
         principal = principal_of(client)
         await self._catch_up(principal)
-        return any(whose == principal for whose, _ in self._books)
+        return principal in self._books
 
     def known(self, client: str | None, inspected: Inspected) -> Known:
         """What of a body is known to be of an interface that this client's hosts were given. It counts as seen again,
@@ -135,9 +138,7 @@ class Ledger:
         shown: set[str] = set()
         heads: list[str] = []
         again: list[tuple[str, list[Mark]]] = []
-        for (whose, upstream), book in self._books.items():
-            if whose != principal:
-                continue
+        for upstream, book in self._books.get(principal, {}).items():
             found: list[Mark] = []
             for digest in book.among("body", inspected.digests, now_s):
                 bodies.setdefault(digest, []).append(book)
@@ -171,8 +172,8 @@ class Ledger:
         """Another configuration has these clients: what was remembered of others goes."""
         self.on = on
         wanted = {principal_of(None), *map(principal_of, clients)} if self.on else set()
-        for key in [key for key in self._books if key[0] not in wanted]:
-            self._size -= len(self._books.pop(key))
+        for principal in [one for one in self._books if one not in wanted]:
+            self._size -= sum(map(len, self._books.pop(principal).values()))
         for cursors in (self._cursors, self._reading):
             for principal in [one for one in cursors if one not in wanted]:
                 cursors.pop(principal)
@@ -183,21 +184,28 @@ class Ledger:
 
     # the books
 
-    def _put(self, principal: str, upstream: str, mark: Mark) -> bool:
+    def _put(self, principal: str, upstream: str, mark: Mark, seen_s: float) -> bool:
         """Takes a mark down; whether the others must be told."""
-        book = self._books.pop((principal, upstream), None) or Book(MAX_MARKS, TTL_S)
-        self._books[principal, upstream] = book  # to the end: the last to go
+        books = self._books[principal] = self._books.pop(principal, {})
+        book = books.pop(upstream, None) or Book(MAX_MARKS, TTL_S)
+        books[upstream] = book
         before = len(book)
-        is_news = book.add(mark, time.time())
+        is_news = book.add(mark, seen_s)
         self._size += len(book) - before
         while self._size > MAX_ALL:
-            oldest = next(iter(self._books))
-            self._books[oldest].drop_oldest()
-            self._size -= 1
-            if not self._books[oldest]:
-                del self._books[oldest]
-                self._cursors.pop(oldest[0], None)  # what it had is in the store, and read again when it is asked for
+            self._drop_oldest()
         return is_news
+
+    def _drop_oldest(self) -> None:
+        principal, books = next(iter(self._books.items()))
+        upstream, book = next(iter(books.items()))
+        book.drop_oldest()
+        self._size -= 1
+        if not book:
+            del books[upstream]
+        if not books:
+            del self._books[principal]
+            self._cursors.pop(principal, None)  # what it had is in the store, and read again when it is asked for
 
     # the store
 
@@ -205,7 +213,7 @@ class Ledger:
         try:
             while self._owed:
                 principal, upstream, mark = next(iter(self._owed))
-                told = msgspec.msgpack.encode(_Told(upstream, *mark))
+                told = msgspec.msgpack.encode(_Told(upstream, *mark, round(time.time())))
                 try:
                     await self._store.append(_key(principal), told, TTL_S, MAX_LOG)
                     self._owed.pop((principal, upstream, mark), None)
@@ -234,7 +242,7 @@ class Ledger:
                     self._cursors[principal] = cursor
                     with suppress(msgspec.MsgspecError):  # of another version
                         told = _told.decode(raw)
-                        self._put(principal, told.upstream, (told.kind, told.word))
+                        self._put(principal, told.upstream, (told.kind, told.word), min(told.seen_s, time.time()))
                 if len(found) < MAX_READ:
                     return
 

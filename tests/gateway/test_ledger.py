@@ -97,11 +97,12 @@ async def test_what_others_have_seen_is_read_however_much_it_is() -> None:
 
 async def test_entries_of_another_version_are_passed_over() -> None:
     store = SharedStore()
-    for raw in (b"", b"\xff", msgspec.msgpack.encode(["a", "unheard", "x"]), msgspec.msgpack.encode({"a": 1})):
+    for raw in (b"", b"\xff", msgspec.msgpack.encode(["a", "unheard", "x", 1e12]), msgspec.msgpack.encode({"a": 1})):
         await store.append("ledger:anonymous", raw, 60, 10)
-    await store.append("ledger:anonymous", msgspec.msgpack.encode(["a", "shown", "t"]), 60, 10)
+    for word, seen_s in (("t", 1e12), ("old", 1e9)):  # of a clock that is ahead, and of long ago
+        await store.append("ledger:anonymous", msgspec.msgpack.encode(["a", "shown", word, seen_s]), 60, 10)
     ledger = started(store)
-    assert (await known(ledger, None, asking("t"))).ui_tools == {"t"}
+    assert (await known(ledger, None, asking("t", "old"))).ui_tools == {"t"}
     await ledger.close()
 
 
