@@ -41,7 +41,7 @@ class Bounds:
     max_depth: int = 128
     """Levels of arrays and objects in one result, also those in strings; what lies deeper gives way to a sentence."""
     max_strings: int = 65_536
-    """Strings whose digests are asked for in one body; one with more is not passed on."""
+    """Different texts, definitions and names that a ledger is asked for; a body with more of one is not passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class Look:
     """Names of tools whose definitions stay: a name that another server's tool has, too, is theirs."""
     with_ui: set[str] = field(default_factory=set)
     """Names of tools whose definitions link an interface."""
+    ui_by_name: dict[str, bool] = field(default_factory=dict)
+    """What `has_ui` has said."""
 
     # names
 
@@ -93,7 +95,9 @@ class Look:
         """The name of a called tool, remembered; empty where it is not known."""
         if not isinstance(called, str):
             return ""
-        self.tools.update(marks.aliases(called))
+        if called not in self.tools:
+            self.tools.update(marks.aliases(called))
+            self._check_bound(len(self.tools), "names of tools")
         return called
 
     def is_gone(self, name: Any) -> bool:
@@ -109,12 +113,28 @@ class Look:
     def alone(self) -> None:
         """The same look at a request of its own, in which the same names may be of other tools."""
         self.gone, self.defined, self.with_ui = set(), set(), set()
+        self.ui_by_name.clear()
 
     def has_ui(self, tool: str) -> bool:
         """Whether a tool is known to have an interface."""
-        return tool in self.with_ui or (
-            bool(self.known.ui_tools) and any(one in self.known.ui_tools for one in marks.aliases(tool))
-        )
+        known = self.ui_by_name.get(tool)
+        if known is None:
+            ui_tools = self.known.ui_tools
+            known = tool in self.with_ui or (bool(ui_tools) and not ui_tools.isdisjoint(marks.aliases(tool)))
+            self.ui_by_name[tool] = known
+        return known
+
+    def definition(self, name: str, description: str | None, schema: Any) -> bool:
+        """Whether a definition is known to be of a tool for interfaces alone; remembered as one to ask for."""
+        digests = marks.tool_digests(marks.loose_aliases(name), description, schema)
+        self.wanted.update(digests)
+        self._check_bound(len(self.wanted), "definitions of tools")
+        return not self.known.app_only.isdisjoint(digests)
+
+    def _check_bound(self, number: int, what: str) -> None:
+        if number > self.bounds.max_strings:
+            why = f"has more than {self.bounds.max_strings} different {what}"
+            raise Unreadable(f"body: {why}; send a shorter conversation, or fewer tools")
 
     # texts
 
@@ -123,9 +143,7 @@ class Look:
         key = text if source is None else "\0" + text
         digest = self.digests.get(key)
         if digest is None:
-            if len(self.digests) >= self.bounds.max_strings:
-                why = f"more than {self.bounds.max_strings} long texts in results of tools; send a shorter conversation"
-                raise Unreadable(f"body: has {why}")
+            self._check_bound(len(self.digests) + 1, "long texts in results of tools")
             digest = self.digests[key] = marks.digest_body(text if source is None else source)
         self.wanted.add(digest)
         return digest

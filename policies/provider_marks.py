@@ -8,7 +8,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import orjson
@@ -17,7 +17,9 @@ MIN_BODY_BYTES: Final = 1024
 """Shorter texts are not told by their digest: a short page is like another."""
 
 _MAX_PAGES: Final = 8
-_MAX_ALIASES: Final = 16
+_MAX_ALIASES: Final = 12
+_MAX_NAME: Final = 256
+"""Characters of a name that is looked at: twice as many as a tool's may have (2025-11-25 server/tools, Tool Names)."""
 
 # Every mark is the beginning of a JSON string, and a string in a string begins with a quote as well, after backslashes.
 _BLANKS: Final = rb"(?: |\\+[bfnrt]|\\+u00[012][0-9a-fA-F])*"
@@ -158,8 +160,9 @@ def digest_tool(name: str, description: str | None, schema: Any) -> str:
 
 def tool_digests(names: Iterable[str], description: str | None, schema: Any) -> list[str]:
     """The same definition under several names."""
-    rest = orjson.dumps([utf8((description or "").strip()).decode(), _names(schema, 0)])
-    return [hashlib.sha256(utf8(name) + b"\0" + rest).hexdigest() for name in names]
+    text = utf8((description or "").strip()).decode()
+    rest = hashlib.sha256(orjson.dumps([text, _names(schema, 0)])).digest()
+    return [hashlib.sha256(utf8(name) + rest).hexdigest() for name in names]
 
 
 def _names(schema: Any, depth: int) -> Any:
@@ -180,23 +183,25 @@ def _names(schema: Any, depth: int) -> Any:
 def aliases(name: str) -> tuple[str, ...]:
     """The name of a called tool, and what it may be at its server: hosts put a server's name before it, as in
     `mcp__weather__forecast`, `weather.forecast`, `weather/forecast`."""
-    return tuple(_aliases(name, ("__", ".", "/", ":")))
+    return tuple(_aliases(name, _STRICT))
 
 
 def loose_aliases(name: str) -> tuple[str, ...]:
     """The same for where more than the name decides: also `weather_forecast` and `weather-forecast`."""
-    return tuple(_aliases(name, ("__", ".", "/", ":", "_", "-")))
+    return tuple(_aliases(name, _LOOSE))
 
 
-def _aliases(name: str, separators: tuple[str, ...]) -> Iterator[str]:
-    seen = {name}
-    yield name
-    for separator in separators:
-        rest = name
-        for _ in range(_MAX_ALIASES):
-            _, found, rest = rest.partition(separator)
-            if not found or not rest:
-                break
-            if rest not in seen:
-                seen.add(rest)
-                yield rest
+_STRICT: Final = ("__", ".", "/", ":")
+_LOOSE: Final = (*_STRICT, "_", "-")
+
+
+def _aliases(name: str, separators: tuple[str, ...]) -> list[str]:
+    found = {name: None}
+    if len(name) <= _MAX_NAME:
+        for separator in separators:
+            rest = name
+            while separator in rest and len(found) < _MAX_ALIASES:
+                _, _, rest = rest.partition(separator)
+                if rest:
+                    found[rest] = None
+    return list(found)

@@ -5,6 +5,8 @@ HTML where the called tool is known to have an interface. A plain JSON document 
 are called. Where results stand in a provider's body is told in `policies/provider_shapes.py`.
 """
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -36,6 +38,9 @@ from policies.provider_look import Look
 from policies.splice import GONE, splice, without_gone
 
 TOO_DEEP: Final = "[This is nested too deeply to be passed on.]"
+
+_NEXT: Final = re.compile(r"\s*(?=[{\[])")
+_reader: Final = json.JSONDecoder()
 
 _SHORT: Final = marks.MIN_BODY_BYTES // 4
 """Shorter texts have no digest, but for markup."""
@@ -118,47 +123,67 @@ class Results(Look):
         except ValueError:
             if is_marked and jsonrpc.depth_exceeds(raw, self.bounds.max_depth - depth):
                 return self.instead("depth", TOO_DEEP)
-            return self._lines(text, tool, depth) or self._torn(text, raw, tool, depth)
+            several = self._several(text, tool, depth)
+            return self._torn(text, raw, tool, depth) if several == text else several
+        return self._changed(text, raw, value, tool, depth)
+
+    def _changed(self, text: str, raw: bytes, value: Any, tool: str, depth: int) -> str:
         after = self.json(value, tool, depth)
         if after is GONE:
             return PLACEHOLDER
-        if after is value:
-            return self._unequivocal(text, raw, value) if is_marked else text
-        return splice(raw, value, after).decode()
+        once = self._unequivocal(raw, value)
+        return text if after is value and once is raw else splice(once, value, after).decode()
 
-    def _lines(self, text: str, tool: str, depth: int) -> str | None:
-        """JSON line by line; None for what is no such text, or has nothing to take out."""
-        lines = text.split("\n")
-        for number, line in enumerate(lines):
-            if line[:1] in ("{", "["):
-                try:
-                    jsonrpc.loads(marks.utf8(line))
-                except ValueError:
-                    continue
-                lines[number] = self._document(line, tool, depth)
-        after = "\n".join(lines)
-        return None if after == text else after
+    def _several(self, text: str, tool: str, depth: int) -> str:
+        """JSON that more follows, JSON or not; then JSON line by line. Each text is read once, each line once more."""
+        pieces, at = [], 0
+        while begins := _NEXT.match(text, at):
+            try:
+                _, ends = _reader.raw_decode(text, begins.end())
+            except (ValueError, RecursionError):
+                break
+            pieces += [begins[0], self._piece(text[begins.end() : ends], tool, depth)]
+            at = ends
+        lines = text[at:].split("\n")
+        pieces.append("\n".join(self._piece(line, tool, depth) if line[:1] in ("{", "[") else line for line in lines))
+        return "".join(pieces)
+
+    def _piece(self, text: str, tool: str, depth: int) -> str:
+        raw = marks.utf8(text)
+        try:
+            value = jsonrpc.loads(raw)
+        except ValueError:
+            return text
+        return self._changed(text, raw, value, tool, depth)
 
     def _torn(self, text: str, raw: bytes, tool: str, depth: int) -> str:
-        """JSON that ends too early, as hosts cut it: what there is of it is looked at."""
+        """What hosts and writers make of JSON: it ends too early, or has numbers that are none. What there is of it is
+        looked at, and where something is taken out, written anew."""
         try:
-            value = pydantic_core.from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
-        except ValueError:
-            return self._pages(text, tool)
+            value = pydantic_core.from_json(raw)
+        except ValueError as error:
+            if not str(error).startswith(
+                "EOF while parsing"
+            ):  # else it would be read up to the error, and the rest lost
+                return self._pages(text, tool)
+            value = pydantic_core.from_json(raw, allow_partial="trailing-strings")
         after = self.json(value, tool, depth)
         if after is value:
             return self._pages(text, tool)
-        return PLACEHOLDER if after is GONE else jsonrpc.dumps(without_gone(after)).decode()
+        return PLACEHOLDER if after is GONE else json.dumps(without_gone(after), ensure_ascii=False)
 
-    def _unequivocal(self, text: str, raw: bytes, value: Any) -> str:
+    def _unequivocal(self, raw: bytes, value: Any) -> bytes:
         """Where an object of MCP's names a member twice, a model reads both: it is written anew, with the last."""
         try:
-            if not jsonrpc.repeats(raw, value) or not (has_mcp(value) or has_mcp(jsonrpc.first_reading(raw)[0])):
-                return text
+            if not marks.has_marks(raw) or not jsonrpc.repeats(raw, value):
+                return raw
+            if not (has_mcp(value) or has_mcp(jsonrpc.first_reading(raw)[0])):
+                return raw
+            once = jsonrpc.dumps(value)
         except ValueError:
-            return text
+            return raw
         self.removed["repeated"] += 1
-        return jsonrpc.dumps(value).decode()
+        return once
 
     # JSON
 

@@ -147,7 +147,7 @@ def _hidden(look: Results, holder: Json, name: str, form: Form) -> Json:
     value = holder.get(name)
     instead: Any = [form(PLACEHOLDER)] if isinstance(value, list) else PLACEHOLDER
     after = holder
-    if name in holder and value != instead:
+    if value is not None and value != instead:
         after = {**holder, name: instead}
     for structured in STRUCTURED:
         after = with_member(after, structured, GONE)

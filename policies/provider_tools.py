@@ -13,7 +13,6 @@ from policies.apps_marks import is_app_only, is_ui_uri
 from policies.mcp import Json
 from policies.provider_blocks import with_meta
 from policies.provider_look import Look
-from policies.provider_marks import loose_aliases, tool_digests
 from policies.splice import GONE
 
 ProviderDialect = Literal["anthropic", "openai", "gemini", "bedrock"]
@@ -123,10 +122,7 @@ def _definition(look: Look, tool: Json) -> Any:
         if isinstance(schema, dict) and isinstance(schema.get("json"), dict):
             schema = schema["json"]
         description = inner.get("description")
-        said = description if isinstance(description, str) else None
-        digests = tool_digests(loose_aliases(name), said, schema)
-        look.wanted.update(digests)
-        hides = any(one in look.known.app_only for one in digests)
+        hides = look.definition(name, description if isinstance(description, str) else None, schema)
     if hides:
         look.gone.add(name)
         look.removed["tool"] += 1

@@ -135,7 +135,7 @@ def test_more_long_texts_than_the_bound_are_an_error() -> None:
     one = APIS["chat"]
     body = json.dumps(one.body([], [("f", str(number) * 1024) for number in range(4)])).encode()
     assert len(provider.candidates(one.dialect, body, one.path, bounds=provider.Bounds(max_strings=4)).digests) == 4
-    with pytest.raises(Unreadable, match=r"^body: has more than 3 long texts .*; send a shorter conversation$"):
+    with pytest.raises(Unreadable, match=r"^body: has more than 3 different long texts .*; send a shorter"):
         provider.candidates(one.dialect, body, one.path, bounds=provider.Bounds(max_strings=3))
 
 
