@@ -4,9 +4,10 @@
 #   .envs/sdk1  the official Python SDK of the session era        requirements/sdk1.txt
 #   .envs/oldest  the oldest of it that still installs            requirements/oldest.txt
 #   .envs/tasks  FastMCP's tasks of 2026-07-28                    requirements/tasks.txt
+#   .envs/adapters  what puts MCP into the words of LLM providers  requirements/adapters.txt
 #   .envs/node  the official TypeScript SDKs, MCP Apps servers, conformance suite   tests/node/package-lock.json
-# Versions are pinned by those files; 'make lock' refreshes all five from pyproject.toml, requirements/sdk1.in,
-# requirements/oldest.in, requirements/tasks.in and tests/node/package.json.
+# Versions are pinned by those files; 'make lock' refreshes all six from pyproject.toml, requirements/sdk1.in,
+# requirements/oldest.in, requirements/tasks.in, requirements/adapters.in and tests/node/package.json.
 
 PYTHON ?= python3
 # Processes that share the tests. These wait more than they work: one more than a small machine has processors.
@@ -21,11 +22,12 @@ TEST := .venv/.test
 SDK1 := .envs/sdk1/.stamp
 OLDEST := .envs/oldest/.stamp
 TASKS := .envs/tasks/.stamp
+ADAPTERS := .envs/adapters/.stamp
 NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache lint types check environments lock clean
+.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache bench-provider lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -33,7 +35,7 @@ help: ## list the targets
 demo: $(DEMO) ## run the gateway in front of sample servers
 	$(BIN)/mcp-front-door demo $(ARGS)
 
-test: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(NODE) ## run the tests (ARGS=... goes to pytest)
+test: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(ADAPTERS) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
 # Debian's redis-server has the TLS that the server on PyPI is built without.
@@ -54,6 +56,9 @@ bench-apps: $(TEST) ## measure the scan for MCP Apps at 300 B, 10 KiB and 1 MiB
 bench-cache: $(TEST) ## what a list costs from memory, the store, the server, nginx and FastMCP's cache
 	$(BIN)/python -m tests.bench.cache $(ARGS)
 
+bench-provider: $(TEST) ## what stripping a request to an LLM API costs at 10 KiB, 1 MiB and 20 MiB
+	$(BIN)/python -m tests.bench.provider $(ARGS)
+
 lint: $(TEST) ## check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -63,7 +68,7 @@ types: $(TEST) ## check types
 
 check: lint types test test-system conformance ## everything that must pass before a change lands
 
-environments: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(NODE) ## build every environment
+environments: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(ADAPTERS) $(NODE) ## build every environment
 
 clean: ## remove environments, caches and what runs left behind
 	rm -rf .venv .envs tests/node_modules out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -96,6 +101,11 @@ $(TASKS): requirements/tasks.in requirements/tasks.txt | $(DEMO)
 	$(LOCKED) .envs/tasks.lock .envs/tasks/bin/python $(PIP) -c requirements/tasks.txt -r requirements/tasks.in
 	@touch $@
 
+$(ADAPTERS): requirements/adapters.in requirements/adapters.txt | $(DEMO)
+	$(LOCKED) .envs/adapters.lock $(PYTHON) -m venv .envs/adapters
+	$(LOCKED) .envs/adapters.lock .envs/adapters/bin/python $(PIP) -c requirements/adapters.txt -r requirements/adapters.in
+	@touch $@
+
 $(NODE): requirements/node_env.py tests/node/package.json tests/node/package-lock.json tests/node/.npmrc requirements/main.txt | $(TEST)
 	$(LOCKED) .envs/node.lock $(BIN)/python requirements/node_env.py .envs/node
 	@touch $@
@@ -110,7 +120,8 @@ lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
 	$(UV) requirements/sdk1.in -o .envs/lock/sdk1.txt
 	$(UV) requirements/oldest.in -o .envs/lock/oldest.txt
 	$(UV) requirements/tasks.in -o .envs/lock/tasks.txt
-	@for name in main sdk1 oldest tasks; do \
+	$(UV) requirements/adapters.in -o .envs/lock/adapters.txt
+	@for name in main sdk1 oldest tasks adapters; do \
 	  { sed '/^#/!d' requirements/$$name.txt; cat .envs/lock/$$name.txt; } > .envs/lock/$$name.new && \
 	  mv .envs/lock/$$name.new requirements/$$name.txt || exit 1; \
 	done

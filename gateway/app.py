@@ -30,6 +30,8 @@ from gateway.logs import configure, stray
 from gateway.metrics import STORE_UP, Metrics, render
 from gateway.parking import Parking
 from gateway.profiles import built_in
+from gateway.provider.ledger import Ledger
+from gateway.provider.line import Lines
 from gateway.reload import Reloader
 from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
@@ -94,6 +96,9 @@ class Gateway:
         upstreams = Upstreams(settings, self._state, metrics)
         cache = Cache(settings.cache, self._state, lambda: self.service.ring, metrics)
         upstreams.on_change(cache.heard)
+        ledger = Ledger(self._state.store)
+        ledger.configure(settings.clients, on=bool(settings.providers))
+        upstreams.on_event(ledger.heard)
         self.service = Service(
             settings,
             self._state,
@@ -105,6 +110,8 @@ class Gateway:
             metrics,
             built_in(),
             cache,
+            ledger,
+            Lines(settings),
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
@@ -131,6 +138,10 @@ class Gateway:
         )
         metrics.gauges["mcp_front_door_cache_entries"] = ("Answers of upstreams held here.", lambda: len(cache.shelf))
         metrics.gauges["mcp_front_door_cache_bytes"] = ("What those take.", lambda: cache.shelf.bytes)
+        metrics.gauges["mcp_front_door_ledger_marks"] = (
+            "What is remembered of MCP Apps that hosts were given, to tell it again in what goes to LLM APIs.",
+            lambda: len(ledger),
+        )
         metrics.gauges["mcp_front_door_calls_parked"] = (
             "Calls that wait until their client of 2026-07-28 comes back with its answers.",
             lambda: len(self.service.parking),
@@ -216,6 +227,8 @@ class Gateway:
         await self.service.exchanges.close()
         await self.service.parking.close()
         await self.service.cache.close()
+        await self.service.ledger.close()
+        await self.service.lines.close()
         await self.service.upstreams.close()
         await self._state.close()
 

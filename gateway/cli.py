@@ -1,4 +1,4 @@
-"""The command line: `mcp-front-door serve | stdio | check | probe | keygen | demo`.
+"""The command line: `mcp-front-door serve | stdio | check | probe | strip | keygen | demo`.
 
 Every error is one line on stderr that names the option or field and the fix; exit codes are in `gateway/exit_codes.py`.
 What the commands do lives elsewhere: this module reads arguments, calls, and turns known errors into lines and codes.
@@ -26,8 +26,9 @@ from gateway.profiles import built_in
 from gateway.summary import probe_json, probe_lines, settings_lines
 from gateway.upstreams.probe import probe
 from gateway.workers.supervisor import Supervisor
-from policies import wellformed
+from policies import provider, wellformed
 from policies.errors import Fault
+from policies.identity import KEY_PREFIX
 from policies.settings import Settings
 
 DISTRIBUTION: Final = "mcp-front-door"
@@ -189,6 +190,26 @@ def _workers(text: str) -> int:
     return int(text)
 
 
+def _strip(options: argparse.Namespace) -> int:
+    """A filter: what it removed is told by its kind, never by what it was."""
+    try:
+        inspected = provider.candidates(
+            options.dialect,
+            sys.stdin.buffer.read(),
+            options.path,
+            has_ledger=False,
+            keeps_structured=not options.drop_structured,
+        )
+        done = provider.strip(inspected)
+    except provider.Unreadable as error:
+        raise UsageError(f"standard input: {error}") from None
+    sys.stdout.buffer.write(done.body)
+    if options.verbose:
+        lines = [f"{kind} {count}" for kind, count in done.removed.items()]
+        print("\n".join(lines or ["nothing removed"]), file=sys.stderr)
+    return exit_codes.OK
+
+
 def _keygen(options: argparse.Namespace) -> int:
     if options.client is not None:
         return _client_key(options.client)
@@ -206,7 +227,7 @@ def _client_key(name: str) -> int:
     """A client's key, which is shown here and nowhere again, and what the file recognises it by."""
     if not wellformed.is_name(name):
         raise UsageError("--client: must be lower-case letters, digits and inner hyphens, at most 63 of them")
-    key = f"mfd_{base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip('=')}"
+    key = f"{KEY_PREFIX}{base64.urlsafe_b64encode(secrets.token_bytes(wellformed.KEY_BYTES)).decode().rstrip('=')}"
     digest = hashlib.sha256(key.encode()).hexdigest()
     print(f"key      {key}")
     print(f'clients  {name}: {{keys: ["sha256:{digest}"], routes: [/mcp]}}')
@@ -292,6 +313,15 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     ask.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=5.0, help="for each request (default 5)")
     ask.add_argument("--json", action="store_true", help="print JSON")
     ask.set_defaults(run=_probe)
+
+    strip = command("strip", "copy a request body for an LLM API, less what its host was only to show")
+    strip.add_argument("--dialect", choices=provider.DIALECTS, required=True, help="whose API it is for")
+    about = "where it goes, for example /v1/messages; needed only where one API has several forms"
+    strip.add_argument("--path", metavar="PATH", default="", help=about)
+    about = "leave out a result's structuredContent where its content stands, too"
+    strip.add_argument("--drop-structured", action="store_true", help=about)
+    strip.add_argument("-v", "--verbose", action="store_true", help="say on standard error what was removed")
+    strip.set_defaults(run=_strip)
 
     keygen = command("keygen", "make a sealing key for the keys of a configuration file, or a key for a client")
     kind = keygen.add_mutually_exclusive_group()

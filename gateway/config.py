@@ -71,8 +71,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Settings:
 def _beside(document: Any, folder: Path) -> Any:
     """`document` with the files that its `tls` sections name looked for beside the configuration file."""
     if isinstance(document, dict):
-        upstreams = document.get("upstreams")
-        for owner in [document, document.get("store"), *(upstreams.values() if isinstance(upstreams, dict) else ())]:
+        named = [document.get(kind) for kind in ("upstreams", "providers")]
+        owners = [owner for members in named if isinstance(members, dict) for owner in members.values()]
+        for owner in [document, document.get("store"), *owners]:
             tls = owner.get("tls") if isinstance(owner, dict) else None
             if not isinstance(tls, dict):
                 continue
@@ -94,12 +95,16 @@ def _tls_problems(settings: Settings) -> list[tuple[tuple[str | int, ...], str]]
             tls_files.client_context(settings.store.tls)
     except tls_files.TlsError as error:
         found.append((("store", "tls"), str(error)))
-    for name, upstream in settings.upstreams.items():
+    named = [
+        *((("upstreams", name, "tls"), upstream.tls) for name, upstream in settings.upstreams.items()),
+        *((("providers", name, "tls"), provider.tls) for name, provider in settings.providers.items()),
+    ]
+    for place, tls in named:
         try:
-            if upstream.tls != UpstreamTls():
-                tls_files.client_context(upstream.tls)
+            if tls != UpstreamTls():
+                tls_files.client_context(tls)
         except tls_files.TlsError as error:
-            found.append((("upstreams", name, "tls"), str(error)))
+            found.append((place, str(error)))
     return found
 
 

@@ -51,6 +51,8 @@ class Exchange:
         self.on_end: Callable[[], None] = lambda: None
         self.on_growth: Callable[[], None] = lambda: None
         """Told after each event."""
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """Told each event before anybody can read it."""
         self.on_asking: Callable[[bool], None] = lambda _: None
         """Told True when the first question is put, False when none is open any more."""
 
@@ -63,6 +65,7 @@ class Exchange:
         self.ended = is_last(event)
         if self.ended:
             self.last = event
+        self.on_event(event)
         size = len(jsonrpc.dumps(event.params)) if isinstance(event, Notify) else 0
         self._events.append(event)
         self._sizes.append(size)

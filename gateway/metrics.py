@@ -62,8 +62,8 @@ class Counter:
         self._about = (name, about, labels)
         self._series: dict[Labels, int] = {}
 
-    def add(self, *labels: str) -> None:
-        self._series[labels] = self._series.get(labels, 0) + 1
+    def add(self, *labels: str, by: int = 1) -> None:
+        self._series[labels] = self._series.get(labels, 0) + by
 
     def collect(self) -> Metric:
         name, about, names = self._about
@@ -108,6 +108,21 @@ class Metrics(Collector):
             "mcp_front_door_cache_repeats_total",
             "Requests that the cache answered as it had others of the same bytes, without their being read again.",
         )
+        self.provider_requests = Counter(
+            "mcp_front_door_provider_requests_total",
+            "Requests to LLM APIs: answered, refused, failed, cancelled.",
+            *("provider", "dialect", "outcome"),
+        )
+        self.provider_stripped = Counter(
+            "mcp_front_door_provider_stripped_total",
+            "What was taken out of requests to LLM APIs, by its kind.",
+            *("provider", "dialect", "kind"),
+        )
+        self.provider_bytes = Counter(
+            "mcp_front_door_provider_bytes_total",
+            "Bytes of bodies to and from LLM APIs: request as it came, stripped of it, response.",
+            *("provider", "dialect", "part"),
+        )
         self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
         self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
         self.in_flight = 0
@@ -124,7 +139,8 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counters = (self.upstream_errors, self.upstream_retries, self.sessions_opened, self.sessions_ended)
-        for counted in (self.served, self.asked, self.cached, self.repeated, *counters):
+        providers = (self.provider_requests, self.provider_stripped, self.provider_bytes)
+        for counted in (self.served, self.asked, self.cached, self.repeated, *counters, *providers):
             yield counted.collect()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, read())

@@ -24,6 +24,7 @@ SECRET_PLACES: Final = (
     ("store", "password"),
     ("store", "sentinel_password"),
     *(("upstreams", "*", *place) for place in (("url",), ("headers", "*"), ("env", "*"))),
+    *(("providers", "*", *place) for place in (("key",), ("headers", "*"))),
 )
 MAX_SECRET_BYTES: Final = 64 * 1024
 """No credential is longer, and a path given by mistake (a device, a database) is not read into memory."""

@@ -28,6 +28,7 @@ def settings_lines(settings: Settings) -> Iterator[str]:
     for name in settings.upstreams:
         if name not in used:
             yield f"note: upstreams.{name}: no route leads to it"
+    yield from _provider_notes(settings)
     if not settings.keys:
         yield "note: keys: none, so that legacy clients' sessions end with the process; see: mcp-front-door keygen"
 
@@ -70,6 +71,10 @@ def probe_json(report: ProbeReport) -> str:
 
 
 def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
+    if route.provider is not None:
+        whose = f", Apps of client {route.principal}" if route.principal is not None else ""
+        yield f"{route.address.rstrip('/')}/... -> {_provider(route.provider, settings)}{whose}"
+        return
     shows = _ceiling(route.profile) + (f", apps {route.apps}" if route.apps is not None else "")
     if route.upstream is not None:
         yield f"{route.address} -> {_upstream(route.upstream, settings)}{shows}"
@@ -78,6 +83,23 @@ def _route_lines(route: Route, settings: Settings) -> Iterator[str]:
     for rule in route.rules:
         yield f"  {_conditions(rule)} -> {_upstream(rule.upstream, settings)}"
     yield f"  everything else -> {_upstream(route.fallback, settings)}"
+
+
+def _provider_notes(settings: Settings) -> Iterator[str]:
+    used = {route.provider for route in settings.routes}
+    for name in settings.providers:
+        if name not in used:
+            yield f"note: providers.{name}: no route leads to it"
+    for index, route in enumerate(settings.routes):
+        provider = settings.providers[route.provider] if route.provider is not None else None
+        if provider is not None and provider.has_credential and (route.anonymous or not settings.clients):
+            yield f"note: routes[{index}]: whoever reaches it spends the key of providers.{route.provider}"
+
+
+def _provider(name: str, settings: Settings) -> str:
+    provider = settings.providers[name]
+    whose = "with the gateway's key" if provider.has_credential else "with the caller's key"
+    return f"provider {name}: {_shown(provider.url)}, {provider.dialect}, {whose}"
 
 
 def _ceiling(profile: str | None) -> str:

@@ -64,8 +64,14 @@ def admit_head(
     route = routing.find_route(routes, caller.host, path)
     if route is None:
         return NO_ENDPOINT
+    if route.provider is not None:  # what may be asked of an API is for the API to say
+        return Head(route, acceptance(headers.getall("Accept", ())), None)
     if routing.is_http_sse(route, path):
         return _admit_http_sse(method, headers, route)
+    return _admit_mcp(method, headers, route)
+
+
+def _admit_mcp(method: str, headers: Headers, route: Route) -> Head | Rejection:
     version = headers.get(HEADER_VERSION)
     if method not in ("POST", "GET", "DELETE"):
         return Rejection(INVALID_REQUEST, f"{method} is not served here", http=405, headers=_ALLOW)

@@ -86,6 +86,19 @@ def ended(begun: Begun, rest: bytes) -> bytes:
     )
 
 
+def decode(data: bytes, coding: Literal["gzip", "deflate"], max_bytes: int) -> bytes | None:
+    """What a whole body stands for, None where that is more than `max_bytes`. Raises `Malformed`."""
+    decoder, pieces, size = Decoder(coding), list[bytes](), 0
+    for piece in decoder.feed(data):
+        size += len(piece)
+        if size > max_bytes:
+            return None
+        pieces.append(piece)
+    if not decoder.complete:
+        raise Malformed("it ends too soon")
+    return b"".join(pieces)
+
+
 class Decoder:
     """Decompresses a body as it comes."""
 

@@ -38,6 +38,17 @@ def response_headers(origin: str) -> dict[str, str]:
     return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": _EXPOSED, "Vary": "Origin"}
 
 
+def api_headers(origin: str) -> dict[str, str]:
+    """The same for answers of an LLM API, whose headers are its own."""
+    return {**response_headers(origin), "Access-Control-Expose-Headers": "*"}
+
+
+def asked_for(headers: Headers) -> list[str]:
+    """The headers that a preflight asks for: what an LLM API understands is not known here."""
+    asked = ",".join(headers.getall("Access-Control-Request-Headers", ())).split(",")[:_MAX_ASKED]
+    return [name for part in asked if is_token(name := part.strip())]
+
+
 def preflight_headers(headers: Headers, forwardable: Iterable[str]) -> dict[str, str]:
     """For the answer to a preflight of an allowed origin. `forwardable`: request headers that a route passes on."""
     allowed = {name.lower(): name for name in (*_ALLOWED, *forwardable)}

@@ -18,6 +18,9 @@ from policies.settings_routes import Route
 
 ANONYMOUS = "anonymous"
 
+KEY_PREFIX = "mfd_"
+"""How every key begins that `mcp-front-door keygen` makes."""
+
 _MISSING = Rejection(
     INVALID_REQUEST,
     "a key is needed here: Authorization: Bearer KEY",
@@ -52,23 +55,34 @@ class Clients:
         """The client whose key stands in these `Authorization` lines, None for an anonymous caller who may be one.
 
         A route that serves anonymous callers takes any credential that is no key of its clients for none."""
+        name = self.owner(lines[0]) if len(lines) == 1 else None
+        return self.admit(route, name, _UNKNOWN if lines else _MISSING)
+
+    def admit(self, route: Route, name: str | None, without: Rejection) -> str | Rejection | None:
+        """As whom the owner of a key may use a route, None for an anonymous caller who may. `name` is None for a caller
+        of whom no key is known, who may not because of `without`."""
         if not self._routes:
             return None
-        name = self.owner(lines[0]) if len(lines) == 1 else None
         if name is not None and route.address in self._routes[name]:
             return name
         if route.anonymous:
             return None
-        if name is not None:
-            return _FOREIGN
-        return _UNKNOWN if lines else _MISSING
+        return _FOREIGN if name is not None else without
 
     def owner(self, authorization: str) -> str | None:
         """Whose key this `Authorization` value holds."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        digest = hashlib.sha256(token.strip().encode(errors="surrogateescape")).hexdigest()
+        return self.holder(token.strip())
+
+    def is_ours(self, key: str) -> bool:
+        """Whether this is a key for the gateway, of a client that is configured or, by its looks, was."""
+        return key.startswith(KEY_PREFIX) or self.holder(key) is not None
+
+    def holder(self, key: str) -> str | None:
+        """Whose key this is."""
+        digest = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
         return self._by_digest.get(digest)  # how long it takes tells of digests at most, which lead to no key
 
 

@@ -318,6 +318,34 @@ def may_repeat(raw: bytes) -> bool:
         return True
 
 
+def repeats(raw: bytes, value: Any) -> bool:
+    """Whether an object in a JSON text has two members of one name. `value` is what `loads` made of it.
+
+    Raises ValueError where it is nested too deeply to tell."""
+    if b"\\u0022" not in raw and dumps(value).count(b'"') == raw.count(b'"'):
+        return False
+    return first_reading(raw)[1]
+
+
+def first_reading(raw: bytes) -> tuple[Any, bool]:
+    """The value of a JSON text for a reader that takes the first of members with one name, and whether any object has
+    such. `loads` takes the last.
+
+    Raises ValueError for anything else."""
+    is_repeated = False
+
+    def first(pairs: list[tuple[str, Any]]) -> Any:
+        nonlocal is_repeated
+        value = dict(reversed(pairs))
+        is_repeated = is_repeated or len(value) < len(pairs)
+        return value
+
+    try:
+        return _standard(raw, first), is_repeated
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def _repeated_in_body(body: Any) -> str | None:
     if not isinstance(body, _Pairs):
         return None

@@ -60,6 +60,12 @@ def error_type(code: int, http: int | None) -> str:
     return OTHER
 
 
+def provider_outcome(noted: str, error: str) -> str:
+    """What became of a request to an LLM API: `answered` by it, whatever its status; `refused` here; `failed` on the
+    way; `cancelled` by its client."""
+    return "cancelled" if error == CANCELLED_CALL else noted
+
+
 def outcome(message: Message) -> str:
     """The `error.type` of a last message, empty where it is a good result."""
     if message.rejection is not None:

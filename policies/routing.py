@@ -19,23 +19,33 @@ _WILDCARD: Final = "*."
 
 
 def find_route(routes: Iterable[Route], host: str, path: str) -> Route | None:
-    """The route of a request by its `Host` header and its path without the query, which may be that of HTTP+SSE.
+    """The route of a request by its `Host` header and its path without the query, which may be that of HTTP+SSE, or lie
+    below that of a route to an LLM API.
 
     A path with a final slash and without are the same endpoint, unless each has a route of its own. Where several
-    routes have the path, the one that names the host wins, then the longest `*.` pattern, then one without a host.
+    routes have the path, the one that names the host wins, then the longest `*.` pattern, then one without a host; of
+    those with the same host, the one with the longest path.
     """
     name = host_name(host)
     bare = _bare(path)
-    best: tuple[tuple[int, bool], Route] | None = None
+    best: tuple[tuple[int, int, bool], Route] | None = None
     for route in routes:
         paths = [one for one in (route.path, route.http_sse) if one is not None and _bare(one) == bare]
+        if not paths and route.provider is not None and path.startswith(_folder(route.path)):
+            paths = [route.path]
         closeness = _closeness(route.host, name) if paths else None
         if closeness is None:
             continue
-        rank = (closeness, path in paths)
+        rank = (closeness, len(_bare(paths[0])), path in paths)
         if best is None or rank > best[0]:
             best = (rank, route)
     return best[1] if best is not None else None
+
+
+def below(route: Route, path: str) -> str:
+    """What of `path`, at which this route was found, comes after the route's own: empty, or a path with a slash."""
+    folder = _folder(route.path)
+    return path[len(folder) - 1 :] if path.startswith(folder) and path != folder else ""
 
 
 def is_http_sse(route: Route, path: str) -> bool:
@@ -58,6 +68,10 @@ def synthesised_info(route: Route) -> dict[str, str]:
 
 def _bare(path: str) -> str:
     return path.removesuffix("/") or "/"
+
+
+def _folder(path: str) -> str:
+    return path.removesuffix("/") + "/"
 
 
 def _closeness(pattern: str | None, name: str) -> int | None:

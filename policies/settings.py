@@ -19,6 +19,7 @@ from policies.settings_cache import Cache
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls
 from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
+from policies.settings_providers import Provider, judge_provider_routes
 from policies.settings_routes import Route
 from policies.settings_store import Store
 from policies.settings_upstream import Timeouts, Upstream
@@ -68,6 +69,9 @@ class Limits(_Model):
     max_head_bytes: int = Field(default=32 * 1024, ge=1024, le=1024**2)
     """The largest request head, request line included; a larger one is refused with 431. From 1024 to 1 MiB. One line
     may have 8190 bytes whatever stands here."""
+    max_provider_body_bytes: int = Field(default=32 * 1024 * 1024, ge=1024, le=1024**3)
+    """The same of a request to an LLM API (`providers`), which is read as a whole before it is sent on. From 1024 to
+    1 GiB; no provider takes more than 32 MiB but for batches and files, and files are not read."""
     compress_from_bytes: int = Field(default=16 * 1024, ge=256, le=1024**3)
     """JSON answers of this size and more are compressed for clients that ask for it (gzip, deflate). From 256 to 1 GiB;
     what is smaller goes out in one round trip as it is."""
@@ -161,6 +165,9 @@ class Settings(_Model):
     """The MCP servers behind the gateway, by name: lower-case letters, digits and hyphens."""
     routes: tuple[Route, ...] = Field(json_schema_extra={"minItems": 1})
     """The public endpoints."""
+    providers: Mapping[UpstreamName, Provider] = {}
+    """LLM APIs behind the gateway, by name: lower-case letters, digits and hyphens. Where there is one, it is
+    remembered which MCP Apps each caller's hosts were given, so that they are recognised in what is sent to it."""
     grace_s: float = Field(default=25.0, ge=0, le=3600, allow_inf_nan=False)
     """How long, in seconds, calls under way may go on after SIGTERM; then they are cut off. From 0 to 3600; Kubernetes
     kills after 30 unless told otherwise."""
@@ -264,6 +271,7 @@ class Settings(_Model):
             *((("clients", name, "profile"), client.profile) for name, client in self.clients.items()),
         ]
         problems += judge_profiles(self.profiles, ceilings)
+        problems += judge_provider_routes(self.routes, self.providers, list(self.clients))
         problems += judge_advertising(self.profiles, [(route.profile, route.apps) for route in self.routes])
         _raise(problems)
         return self

@@ -1,11 +1,12 @@
-"""The public endpoints among the settings: a path, and which upstream takes which of its requests.
+"""The public endpoints among the settings: a path, and which upstream takes which of its requests, or which LLM API all
+of them.
 
 Whether the upstreams that are named exist is seen to in `policies/settings.py`; what a rule does is decided in
 `policies/routing.py`.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic_core import CoreSchema
@@ -15,6 +16,9 @@ from policies.settings_base import Model as _Model
 from policies.settings_base import Problem
 from policies.settings_base import refuse as _raise
 from policies.settings_profiles import ProfileName
+
+_OF_MCP: Final = frozenset({"upstream", "rules", "default", "http_sse", "profile", "apps", "cache"})
+"""Settings of routes that lead to MCP servers."""
 
 
 class Match(_Model):
@@ -81,15 +85,21 @@ class Rule(_Model):
 
 
 class Route(_Model):
-    """One public MCP endpoint: a path, on every host or one, and the upstream or upstreams behind it."""
+    """One public endpoint: a path, on every host or one, and the MCP server or servers behind it, or the LLM API."""
 
     path: Annotated[str, AfterValidator(wellformed.path)]
-    """The path, matched as it stands, with or without a final slash."""
+    """The path, matched as it stands, with or without a final slash. With `provider`, everything below it as well; of
+    several routes that a path lies below, the longest counts."""
     host: Annotated[str, AfterValidator(wellformed.host_pattern)] | None = None
     """Serve only requests for this host (the port is not compared), or for every host below one: `*.example.com`. A
     route with the host wins over a pattern, the longest pattern over others, any of them over a route without host."""
     upstream: str | None = None
     """The one upstream behind this route, by its name under `upstreams`. Either this, or `rules` and `default`."""
+    provider: str | None = None
+    """The LLM API behind this route, by its name under `providers`, in place of `upstream` and what belongs to MCP."""
+    principal: str | None = None
+    """Whose MCP Apps are recognised in what is sent to the `provider` without a key of the gateway's: a client's, by
+    its name under `clients`. If absent, those of callers without a key. Callers with a key have their own."""
     rules: tuple[Rule, ...] = ()
     """Ordered rules; the first that matches takes the request. Whatever they say, requests about a task go to the
     upstream that made it: where they lead to several, its id is sealed, and names that upstream to every replica."""
@@ -115,12 +125,19 @@ class Route(_Model):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
+        if self.provider is not None:
+            given = sorted(_OF_MCP & self.model_fields_set)
+            _raise([((name,), "does nothing beside provider; remove it") for name in given])
+            return self
+        if self.principal is not None:
+            raise ValueError("has a principal and no provider; remove principal")
         if self.http_sse is not None and self.http_sse.removesuffix("/") == self.path.removesuffix("/"):
             raise ValueError("has path and http_sse alike; give http_sse another path, for example /sse")
         if self.upstream is not None and (self.rules or self.default is not None):
             raise ValueError("has both upstream and rules or default; keep upstream alone, or rules with a default")
         if self.upstream is None and self.default is None:
-            fix = "add default: the upstream for requests that no rule takes" if self.rules else "add upstream"
+            more = "add upstream, or provider"
+            fix = "add default: the upstream for requests that no rule takes" if self.rules else more
             raise ValueError(f"leads nowhere; {fix}")
         if self.upstream is None and not self.rules:
             raise ValueError("has a default and no rules; write it as upstream")
@@ -142,7 +159,9 @@ class Route(_Model):
         return any(rule.upstream != self.default for rule in self.rules)
 
     def references(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Every upstream that this route names, with the place where it does."""
+        """Every upstream that this route names, with the place where it does; none where it leads to an LLM API."""
+        if self.provider is not None:
+            return
         for index, rule in enumerate(self.rules):
             yield ("rules", index, "upstream"), rule.upstream
         yield (("upstream" if self.upstream is not None else "default"),), self.fallback

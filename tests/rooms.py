@@ -8,13 +8,14 @@ process goes on alone.
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-FOLDERS = ("tests/asks", "tests/matrix", "tests/apps/real")
-"""Real servers of both SDKs, or of MCP Apps, and the gateway before them, stand for the whole folder."""
+FOLDERS = ("tests/asks", "tests/matrix", "tests/apps/real", "tests/adapters")
+"""Real servers of both SDKs, or of MCP Apps, or the adapters of LLM providers, stand for the whole folder."""
 BUSY = tuple(f"tests/replicas/test_{name}.py" for name in ("crossing", "many_streams", "rolling_restart"))
 LONG = (
     "tests/matrix",
     "tests/asks",
     "tests/apps/real",
+    "tests/adapters",
     "tests/gateway/test_workers.py",
     "tests/gateway/test_endpoints.py",
     "tests/field/test_children.py",

@@ -99,6 +99,7 @@ DUE = frozenset(
     | {"I3", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "Z8", "Z9", "AB2", "AB3", "AB11"}
     | {"A1", "A2", "R4", "R6", "AB4", "AB6", "AC1", "AC3", "L12"}
     | {"B3", "S1", "S2"}
+    | {"E3"}
 )
 """Reports that must have tests by now; a step that answers more adds them here."""
 MEMBERS = {"title", "tests", "later", "rest"}

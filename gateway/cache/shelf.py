@@ -12,6 +12,7 @@ from policies.cache_keys import Key
 from policies.cache_room import Holder, Room, holder
 from policies.exchange import Call
 from policies.jsonrpc import dumps
+from policies.sightings import Mark
 
 _OVERHEAD_BYTES: Final = 1024
 """What an entry takes beside its own bytes, about."""
@@ -21,7 +22,8 @@ _OVERHEAD_BYTES: Final = 1024
 class Held:
     """`call`: how the entry was asked for, and can be again; None where that took a caller's own headers, credentials
     perhaps, which nobody else may use and which are not to lie about here. `retry_at_s`: by the loop's clock, when a
-    refresh that failed is tried again."""
+    refresh that failed is tried again. `marks_seen`: what it shows of MCP Apps (`policies/sightings.py`), once that was
+    looked for."""
 
     entry: Entry
     upstream: str
@@ -30,6 +32,7 @@ class Held:
     key: Key
     ready: dict[str, Ready] = field(default_factory=dict)
     retry_at_s: float = 0.0
+    marks_seen: tuple[Mark, ...] | None = None
     asked_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:

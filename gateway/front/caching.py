@@ -22,9 +22,11 @@ from policies.cache_entry import PLACE_ID, Ready, ready
 from policies.delivery import Addressee, Message, deliver
 from policies.exchange import Call, Dialect
 from policies.forwarded import lasting
+from policies.identity import client_of
 from policies.mcp import ASK_CAPABILITY, LATEST_MODERN, MAY_ASK, Json
 from policies.profiles import Effective
 from policies.settings_routes import Route
+from policies.sightings import marks_of
 from policies.translation.discover import client_capabilities
 
 _MODERN = Dialect("modern", LATEST_MODERN)
@@ -69,9 +71,19 @@ async def from_cache(
     found = await service.cache.find(asked)
     _note(request, found.outcome)
     answer = _message(service, found, wanted.to)
-    if found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
+    if found.held is not None and service.ledger.on and wanted.effective.profile.shows_apps:
+        _note_marks(service, found.held, wanted)  # each time: not to be answered again unread
+    elif found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
         request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
     return answer
+
+
+def _note_marks(service: Service, held: Held, wanted: Wanted) -> None:
+    """A host that shows Apps is given an answer that another may have asked for."""
+    call = wanted.call
+    if held.marks_seen is None:
+        held.marks_seen = marks_of(call.method, call.params, held.entry.answer.result)
+    service.ledger.note(client_of(call.principal), wanted.upstream.name, held.marks_seen)
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:

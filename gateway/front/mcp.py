@@ -15,6 +15,7 @@ from gateway.front.http_sse import HttpSse
 from gateway.front.repeats import BODY, Repeats
 from gateway.front.service import CALLER, Service
 from gateway.front.unread import serve_unread
+from gateway.provider import door
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
@@ -76,6 +77,10 @@ class Mcp:
             return reply.rejected(head)
         noted = operation.of(request)
         noted.route = head.route.address
+        if head.route.provider is not None:
+            if origin is not None:
+                request[reply.EXTRA] = cors.api_headers(origin)
+            return await door.serve(service, request, head, late=late)
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
@@ -97,6 +102,10 @@ class Mcp:
         route = routing.find_route(service.settings.routes, caller.host, request.rel_url.raw_path)
         if refused is not None or route is None:
             return reply.rejected(refused or NO_ENDPOINT)
+        if route.provider is not None:
+            return web.Response(
+                status=204, headers=cors.preflight_headers(request.headers, cors.asked_for(request.headers))
+            )
         forwardable = [n for _, name in route.references() for n in service.settings.upstreams[name].forward_headers]
         return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
 

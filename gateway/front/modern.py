@@ -115,7 +115,7 @@ async def _serve(
                     learn = learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
-                return await splice(Relay(*of, learn), body)
+                return await splice(Relay(*of, learn, head.client, _name_of(message)), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise

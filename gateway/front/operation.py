@@ -12,7 +12,7 @@ from aiohttp import web
 from gateway.logs import fields
 from gateway.metrics import Metrics
 from policies.delivery import Message
-from policies.metrics import method_label, outcome
+from policies.metrics import method_label, outcome, provider_outcome
 
 log = logging.getLogger("gateway.front.mcp")
 """The front door's own: the lines of requests are found under one name, whatever answers them."""
@@ -20,7 +20,8 @@ log = logging.getLogger("gateway.front.mcp")
 
 @dataclass(slots=True)
 class Operation:
-    """`route` and `upstream` by their names in the configuration, `session` by its inner id; empty until known."""
+    """`route`, `upstream` and `provider` by their names in the configuration, `session` by its inner id; empty until
+    known."""
 
     route: str = ""
     era: str = ""
@@ -30,6 +31,13 @@ class Operation:
     client: str = ""
     error: str = ""
     stays: bool = False
+    provider: str = ""
+    dialect: str = ""
+    outcome: str = ""
+    """What became of a request to an LLM API (`policies/metrics.py`)."""
+    stripped: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
 
     def stay(self, metrics: Metrics) -> None:
         """It is a stream that lasts as long as its client likes, and no longer among the requests in flight."""
@@ -47,6 +55,9 @@ class Operation:
 
     def record(self, metrics: Metrics, error: str, status: int, seconds: float, *, whole: bool) -> None:
         """Counts it, which is over, and has it in the log. `whole`: its answer was no stream."""
+        if self.provider:
+            self._record_api(metrics, error, status, seconds)
+            return
         method = method_label(self.method)
         if whole or not self.stays:  # how long a stream was open says nothing
             metrics.served.observe((self.route, self.era, method, error), seconds)
@@ -54,6 +65,18 @@ class Operation:
             where = {"route": self.route, "era": self.era, "method": method, "upstream": self.upstream}
             who = {"client": self.client, "session": self.session, "error": error}
             log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
+
+    def _record_api(self, metrics: Metrics, error: str, status: int, seconds: float) -> None:
+        """The same of a request to an LLM API."""
+        names = (self.provider, self.dialect)
+        metrics.provider_requests.add(*names, provider_outcome(self.outcome, error))
+        metrics.provider_bytes.add(*names, "request", by=self.request_bytes)
+        metrics.provider_bytes.add(*names, "response", by=self.response_bytes)
+        if log.isEnabledFor(logging.INFO):
+            where = {"route": self.route, "provider": self.provider, "client": self.client, "error": error}
+            sizes = {"request_bytes": self.request_bytes, "response_bytes": self.response_bytes}
+            taken = {"status": status, "duration_ms": round(seconds * 1000, 3)}
+            log.info("request", extra=fields(**taken, **where, stripped=self.stripped, **sizes))
 
     def end(self, message: Message) -> None:
         """Takes down how it went, from the last message that its client is sent."""

@@ -99,12 +99,17 @@ async def failed(request: web.BaseRequest, rejection: Rejection, request_id: Req
     """An error, as the answer where there is none yet, as the last event of a stream that has been opened."""
     stream: Stream | None = request.get(_OPENED)
     if stream is None:
-        return rejected(rejection, request_id)
+        shape = request.get(SHAPE)
+        return rejected(rejection, request_id) if shape is None else shape(rejection)
     operation.of(request).error = error_type(rejection.code, rejection.http)
     if request_id is not None:
         await stream.event(error(rejection, request_id).raw)
     return await stream.end()
 
+
+Shape = Callable[[Rejection], web.Response]
+SHAPE: web.RequestKey[Shape] = web.RequestKey("shape of errors")
+"""The key under which a request holds what makes its errors, where they are not JSON-RPC's."""
 
 EXTRA = web.RequestKey("extra headers", dict[str, str])
 """The key under which a request holds headers for whatever answers it."""

@@ -17,6 +17,8 @@ from gateway.drain import Drain
 from gateway.exchange import Exchange, Exchanges
 from gateway.metrics import Metrics
 from gateway.parking import Parking
+from gateway.provider.ledger import Ledger
+from gateway.provider.line import Lines
 from gateway.stores.changes import ENDED
 from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
@@ -102,6 +104,8 @@ class Service:
     metrics: Metrics
     built_in: Sequence[Profile]
     cache: Cache
+    ledger: Ledger
+    lines: Lines
     profiles: Profiles = field(init=False)
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
@@ -119,9 +123,11 @@ class Service:
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
-        evolved = replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+        upstreams, lines = self.upstreams.evolve(settings), self.lines.evolve(settings)
+        evolved = replace(self, settings=settings, ring=ring, upstreams=upstreams, lines=lines, _opened={})
         self.cache.evolve(settings.cache, evolved.upstreams)
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
+        self.ledger.configure(settings.clients, on=bool(settings.providers))
         self.parking.ttl_s = settings.streams.ask_ttl_s
         return evolved
 

@@ -44,6 +44,7 @@ class Relay:
     """One request of a modern client for a modern upstream. `forwarded`: the caller's headers that it gets; `bond`: to
     whom the upstream's `requestState` is sealed, if it is; `tasks`: how this caller knows the upstream's tasks,
     where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
+    `client`: whose key came;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
     that is read; `learn` is given the answer to a list of tools, before anything is left out of it, and without the
     tools where they hold nothing of an interface."""
@@ -59,6 +60,8 @@ class Relay:
     name: str | None = None
     uri: str | None = None
     learn: Callable[[Json], None] | None = None
+    client: str | None = None
+    tool: str | None = None
 
     def to_client(self, data: bytes, *, is_error: bool) -> bytes:
         """The last message as the client gets it."""
@@ -68,6 +71,9 @@ class Relay:
             raise UpstreamFault(large.message, data=large.data)
         if self.learn is not None and not is_error:
             self._learn(data, self.learn)
+        if self.service.ledger.on and not is_error and self.profile().shows_apps:
+            params = {"uri": self.uri, "name": self.tool}
+            self.service.ledger.see_raw(self.client, self.upstream.name, self.method, params, data)
         data = self._shown(data) or data
         if self.bond is not None:
             try:

@@ -76,6 +76,7 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         relay = Relay(
             service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None, learn=learn
         )
+        relay = replace(relay, client=head.client, tool=name or None)
         return await splice(relay, raw)
     except Fault as fault:
         if isinstance(fault, UpstreamFault) and fault.contradiction:

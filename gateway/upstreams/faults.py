@@ -27,21 +27,22 @@ def reason(error: Exception) -> str:
             return "broken"
 
 
-def fault_of(error: Exception, name: str) -> UpstreamFault:
-    """What went wrong, without addresses or content; whether the request can have been executed."""
+def fault_of(error: Exception, name: str, kind: str = "upstream") -> UpstreamFault:
+    """What went wrong, without addresses or content; whether the request can have been executed. `kind`: what the
+    other side is called."""
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError() | ssl.SSLError():
-            return UpstreamFault(f"upstream {name}: its TLS certificate is not trusted", http=502, executed=False)
+            return UpstreamFault(f"{kind} {name}: its TLS certificate is not trusted", http=502, executed=False)
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            return UpstreamFault(f"upstream {name} cannot be reached", http=503, executed=False)
+            return UpstreamFault(f"{kind} {name} cannot be reached", http=503, executed=False)
         case TimeoutError():
-            return UpstreamFault(f"upstream {name} did not answer in time", http=504)
+            return UpstreamFault(f"{kind} {name} did not answer in time", http=504)
         case aiohttp.ClientPayloadError():
-            return UpstreamFault(f"upstream {name} broke off its answer")
+            return UpstreamFault(f"{kind} {name} broke off its answer")
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | OSError():
-            return UpstreamFault(f"upstream {name} closed the connection without an answer")
+            return UpstreamFault(f"{kind} {name} closed the connection without an answer")
         case _:
-            return UpstreamFault(f"upstream {name} does not speak HTTP as it should")
+            return UpstreamFault(f"{kind} {name} does not speak HTTP as it should")
 
 
 def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: str | None) -> UpstreamFault:

@@ -36,7 +36,7 @@ from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.cache_keys import config_digest
 from policies.errors import Fault, UpstreamFault
-from policies.exchange import Call
+from policies.exchange import Call, Event
 from policies.forwarded import lasting
 from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era, Json
 from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
@@ -81,6 +81,7 @@ class Upstream:
         self.settings = settings.upstreams[name]
         self._made_from = _concerning(name, settings)
         ids, self._metrics = shared.ids, shared.metrics
+        self._shared = shared
         self.http = (
             None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, self._metrics)
         )
@@ -122,6 +123,7 @@ class Upstream:
             await connector.leg(replace(call, capabilities=effective), exchange)
 
         began, error = time.perf_counter(), CANCELLED_CALL
+        exchange.on_event = partial(self._shared.on_event, self.name, exchange)
         try:
             await self.paired(call.front.era, run, again=call.method in READS, credentials=call.forwarded)
             error = ended_as(exchange.last)
@@ -337,6 +339,7 @@ class _Shared:
         )
         self.ids = Ids(replica)
         self.on_change: Callable[[str, str, Json], None] = lambda *_: None
+        self.on_event: Callable[[str, Exchange, Event], None] = lambda *_: None
         self.background = Background()
         self.retiring: set[Upstream] = set()
 
@@ -373,6 +376,11 @@ class Upstreams:
         """From now on `told` hears what any upstream says that concerns more than one request: its name, the
         notification's method and parameters."""
         self._shared.on_change = told
+
+    def on_event(self, told: Callable[[str, Exchange, Event], None]) -> None:
+        """From now on `told` hears what comes of every call that does not pass as it came: the upstream's name, the
+        exchange, and each event before anybody else reads it."""
+        self._shared.on_event = told
 
     def shared_sessions(self) -> Mapping[str, int]:
         """How many sessions at each upstream are shared by callers without one of their own."""

@@ -113,6 +113,8 @@ async def run(*arguments: str, cwd: Path | None = None) -> Done:
         ("probe http://a/ --timeout soon", "argument --timeout: must be a number of seconds above 0, at most 3600"),
         ("probe http://a/ -H planted", "--header: must be 'Name: value'"),
         ("probe http://a/ -H Mcp-Name:planted", "--header: Mcp-Name: is the protocol's own"),
+        ("strip", "the following arguments are required: --dialect; see: mcp-front-door strip --help"),
+        ("strip --dialect planets", "argument --dialect: invalid choice: 'planets'"),
         ("demo --listen 8080", "--listen: must be host:port"),
         ("keygen --client CI", "--client: must be lower-case letters, digits and inner hyphens"),
         ("keygen --client ci --id a", "argument --id: not allowed with argument --client"),
@@ -135,7 +137,7 @@ def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(
     assert "planted" not in err
 
 
-@pytest.mark.parametrize("command", ["", "serve", "stdio", "check", "probe", "keygen", "demo"])
+@pytest.mark.parametrize("command", ["", "serve", "stdio", "check", "probe", "strip", "keygen", "demo"])
 def test_every_command_says_what_it_does_and_lists_the_exit_codes(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

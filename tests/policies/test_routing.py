@@ -94,6 +94,53 @@ def test_the_closest_host_wins(host: str, upstream: str) -> None:
         assert found.upstream == upstream
 
 
+APIS = [
+    Route.model_validate(given)
+    for given in (
+        {"path": "/llm", "provider": "all"},
+        {"path": "/llm/a", "provider": "a"},
+        {"path": "/llm/a/mcp", "upstream": "mcp"},
+        {"path": "/llm/b/", "provider": "b"},
+        {"path": "/llm", "host": "x.example", "provider": "x"},
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "name", "rest"),
+    [
+        ("h", "/llm", "all", ""),
+        ("h", "/llm/", "all", ""),
+        ("h", "/llm/v1/models", "all", "/v1/models"),
+        ("h", "/llm/a", "a", ""),
+        ("h", "/llm/a/v1/x%2Fy:z", "a", "/v1/x%2Fy:z"),
+        ("h", "/llm/a//v1/", "a", "//v1/"),
+        ("h", "/llm/ab/v1", "all", "/ab/v1"),
+        ("h", "/llm/A/v1", "all", "/A/v1"),
+        ("h", "/llm/a/mcp", "mcp", ""),
+        ("h", "/llm/a/mcp/", "mcp", ""),
+        ("h", "/llm/a/mcp/more", "a", "/mcp/more"),
+        ("h", "/llm/b", "b", ""),
+        ("h", "/llm/b/v1", "b", "/v1"),
+        ("h", "/llmx", None, ""),
+        ("h", "/", None, ""),
+        ("x.example", "/llm/a/v1", "x", "/a/v1"),
+    ],
+)
+def test_what_lies_below_the_path_of_an_api_is_its(host: str, path: str, name: str | None, rest: str) -> None:
+    for routes in (APIS, APIS[::-1]):
+        found = routing.find_route(routes, host, path)
+        assert (found and (found.provider or found.upstream)) == name
+        if found is not None and found.provider is not None:
+            assert routing.below(found, path) == rest
+
+
+def test_an_api_at_the_root_has_every_path() -> None:
+    root = Route.model_validate({"path": "/", "provider": "a"})
+    assert routing.find_route([root], "h", "/v1/x") is root
+    assert [routing.below(root, path) for path in ("/", "/v1/x")] == ["", "/v1/x"]
+
+
 RULED = Route.model_validate(
     {
         "path": "/mcp",

@@ -16,7 +16,7 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection", "UpstreamCache"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
-    *("Route", "Rule", "Match", "Client", "ProfileSettings"),
+    *("Route", "Rule", "Match", "Provider", "ProviderTimeouts", "Client", "ProfileSettings"),
     *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log"),
 )
 TITLES: Final = {
@@ -33,6 +33,8 @@ TITLES: Final = {
     "Route": "`routes[]`",
     "Rule": "`routes[].rules[]`",
     "Match": "A match: `method`, `name` and each of `params`",
+    "Provider": "`providers.NAME`",
+    "ProviderTimeouts": "`providers.NAME.timeouts`",
     "Client": "`clients.NAME`",
     "ProfileSettings": "`profiles.NAME`",
     "Limits": "`limits`",
