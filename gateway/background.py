@@ -49,3 +49,17 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("work in the background failed: %s", task.get_name(), exc_info=error)
+
+
+async def finished(work: Coroutine[Any, Any, T], grace_s: float) -> T:
+    """Runs `work`, which a cancel lets go on for up to `grace_s` before it is cancelled itself: for what must be known
+    to the end by whoever then takes it back. The cancel is raised in any case, and a second one ends the wait."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait({task}, timeout=grace_s)
+        raise
+    finally:
+        task.cancel()

@@ -104,6 +104,10 @@ class Metrics(Collector):
             "Requests that the cache was asked about, by how they were answered.",
             *("upstream", "mcp_method_name", "outcome"),
         )
+        self.repeated = Counter(
+            "mcp_front_door_cache_repeats_total",
+            "Requests that the cache answered as it had others of the same bytes, without their being read again.",
+        )
         self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
         self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
         self.in_flight = 0
@@ -120,7 +124,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counters = (self.upstream_errors, self.upstream_retries, self.sessions_opened, self.sessions_ended)
-        for counted in (self.served, self.asked, self.cached, *counters):
+        for counted in (self.served, self.asked, self.cached, self.repeated, *counters):
             yield counted.collect()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, read())

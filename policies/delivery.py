@@ -45,12 +45,13 @@ class Addressee:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One JSON-RPC message for the client. `rejection` is set where the message is an error response, `tool_error`
-    where it is a tool's result that says it failed."""
+    where it is a tool's result that says it failed, `is_narrowed` where this host is not shown all of a result."""
 
     raw: bytes
     last: bool = False
     rejection: Rejection | None = None
     tool_error: bool = False
+    is_narrowed: bool = False
 
 
 def deliver(event: Event, to: Addressee) -> Message | None:
@@ -100,6 +101,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
     result: Json | Rejection = event.result
     if not to.shows_apps:
         result = apps.strip_result(to.method, to.params, event.result, to.dialect.era)
+    is_narrowed = result is not event.result
     if isinstance(result, dict):
         result = _translated(replace(event, result=result), to)
     if to.tasks is not None and isinstance(result, dict):
@@ -115,7 +117,9 @@ def _answer(event: Answer, to: Addressee) -> Message:
     assert to.id is not None  # a stream that no request opened has no answer
     raw = jsonrpc.response(to.id, result)
     large = apps.too_large(to.method, to.params.get("uri"), len(raw), to.max_app_bytes)
-    return error(large, to.id) if large else Message(raw, last=True, tool_error=result.get("isError") is True)
+    if large:
+        return error(large, to.id)
+    return Message(raw, last=True, tool_error=result.get("isError") is True, is_narrowed=is_narrowed)
 
 
 def _translated(event: Answer, to: Addressee) -> Json | Rejection:

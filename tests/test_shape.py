@@ -16,12 +16,12 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles settings_cache affinity coding",
-            2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
+            2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings sealing exchange session "
             "request_state resumption task_ids profiles apps_marks presentation splice",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry provider_marks provider_blocks provider_look "
+            "apps cache cache_keys cache_entry cache_room cache_debts provider_marks provider_blocks provider_look "
             "provider_results provider_tools provider_shapes provider",
             4: "admission delivery metrics",
         },
@@ -38,11 +38,13 @@ FLOORS = {
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
             "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
-            4: "cache/shelf cache/marks cache/depot cache/watching cache/cache front/caching "
+            4: "cache/shelf cache/marks cache/depot cache/watching cache/flights cache/filling cache/cache "
+            "front/caching "
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
-            "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
+            "front/subscribing front/drive front/batch front/splice front/calls front/unread "
+            "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
+            "front/mcp front/repeats front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

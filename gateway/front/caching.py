@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from gateway.cache.cache import Asked, Found
+from gateway.cache.cache import Found
+from gateway.cache.filling import Asked
 from gateway.cache.shelf import Held
 from gateway.front import reply
+from gateway.front.repeats import CAME, Came
 from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
@@ -39,10 +41,14 @@ class Wanted:
     effective: Effective
 
 
+def may_fill(service: Service, route: Route, method: str) -> bool:
+    """Whether a request of this kind may have to wait for what the cache fetches, whatever its upstream."""
+    return route.cache and service.settings.cache.max_bytes > 0 and cache.is_cacheable(method)
+
+
 def may_keep(service: Service, route: Route, upstream: Upstream, method: str) -> bool:
     """Whether the cache is to be asked at all for requests of this kind."""
-    is_on = route.cache and upstream.settings.cache.enabled and service.settings.cache.max_bytes > 0
-    return is_on and cache.is_cacheable(method)
+    return upstream.settings.cache.enabled and may_fill(service, route, method)
 
 
 async def from_cache(
@@ -62,7 +68,10 @@ async def from_cache(
     asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    return _message(service, found, wanted.to)
+    answer = _message(service, found, wanted.to)
+    if found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
+        request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
+    return answer
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:
@@ -120,6 +129,6 @@ def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
         refused = deliver(held.entry.answer, to)
         assert refused is not None
         return refused
-    made = ready(message.raw, held.entry, to.dialect.era)
+    made = ready(message.raw, held.entry, to.dialect.era, is_narrowed=message.is_narrowed)
     service.cache.shelf.add_ready(held, to.dialect.version, made)
     return made

@@ -3,7 +3,6 @@
 Specification: basic/transports of every revision. What a rung decides stands in `policies/admission.py`.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,18 +10,17 @@ from functools import partial
 from aiohttp import web
 
 from gateway.drain import REFUSED
-from gateway.front import body, legacy, modern, operation, reply
+from gateway.front import body, legacy, lifecycle, modern, operation, reply
 from gateway.front.http_sse import HttpSse
+from gateway.front.repeats import BODY, Repeats
 from gateway.front.service import CALLER, Service
-from gateway.logs import fields
+from gateway.front.unread import serve_unread
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
-from policies.metrics import CANCELLED_CALL, method_label
-
-log = logging.getLogger(__name__)
+from policies.metrics import CANCELLED_CALL
 
 Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 
@@ -30,9 +28,10 @@ Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 class Mcp:
     """`current` gives the configuration in service; a request sees the one that it began with to its end."""
 
-    def __init__(self, current: Callable[[], Service], http_sse: HttpSse) -> None:
+    def __init__(self, current: Callable[[], Service], http_sse: HttpSse, repeats: Repeats) -> None:
         self._current = current
         self._http_sse = http_sse
+        self._repeats = repeats
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
@@ -43,7 +42,9 @@ class Mcp:
         try:
             late = self._current().drain.refuses
             response = await reply.rescue(request, partial(self._serve, late=late))
-            return await reply.finished(request, response)
+            response = await reply.finished(request, response)
+            await self._repeats.learn(request, response)
+            return response
         finally:
             noted.leave(metrics)
             self._record(noted, response, time.perf_counter() - began)
@@ -52,14 +53,8 @@ class Mcp:
         """Counts a request that is over; without a response its client hung up."""
         known = response.error if isinstance(response, reply.Answer) else ""
         error = CANCELLED_CALL if response is None else known or noted.error
-        method = method_label(noted.method)
-        if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
-            self._current().metrics.served.observe((noted.route, noted.era, method, error), seconds)
-        if log.isEnabledFor(logging.INFO):
-            where = {"route": noted.route, "era": noted.era, "method": method, "upstream": noted.upstream}
-            who = {"client": noted.client, "session": noted.session, "error": error}
-            status = 499 if response is None else response.status
-            log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
+        status, whole = 499 if response is None else response.status, isinstance(response, web.Response)
+        noted.record(self._current().metrics, error, status, seconds, whole=whole)
 
     async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
         """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
@@ -94,7 +89,7 @@ class Mcp:
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
-            return await legacy.delete(service, request, head)
+            return await lifecycle.delete(service, request, head)
         return await self._post(service, request, head, late=late)
 
     def _preflight(self, service: Service, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
@@ -109,9 +104,10 @@ class Mcp:
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
+        request[BODY] = raw
         if head.http_sse:
             return await self._post_http_sse(service, request, head, raw)
-        unread = None if late else await modern.serve_unread(service, request, head, raw)
+        unread = None if late else await serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)

@@ -4,13 +4,18 @@ The front notes here what it finds out; `gateway/front/mcp.py` reads it once at 
 has a record of its own that nobody reads, so that no caller need ask.
 """
 
+import logging
 from dataclasses import dataclass
 
 from aiohttp import web
 
+from gateway.logs import fields
 from gateway.metrics import Metrics
 from policies.delivery import Message
-from policies.metrics import outcome
+from policies.metrics import method_label, outcome
+
+log = logging.getLogger("gateway.front.mcp")
+"""The front door's own: the lines of requests are found under one name, whatever answers them."""
 
 
 @dataclass(slots=True)
@@ -39,6 +44,16 @@ class Operation:
             metrics.streams -= 1
         else:
             metrics.in_flight -= 1
+
+    def record(self, metrics: Metrics, error: str, status: int, seconds: float, *, whole: bool) -> None:
+        """Counts it, which is over, and has it in the log. `whole`: its answer was no stream."""
+        method = method_label(self.method)
+        if whole or not self.stays:  # how long a stream was open says nothing
+            metrics.served.observe((self.route, self.era, method, error), seconds)
+        if log.isEnabledFor(logging.INFO):
+            where = {"route": self.route, "era": self.era, "method": method, "upstream": self.upstream}
+            who = {"client": self.client, "session": self.session, "error": error}
+            log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
 
     def end(self, message: Message) -> None:
         """Takes down how it went, from the last message that its client is sent."""

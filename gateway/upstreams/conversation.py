@@ -76,6 +76,11 @@ class Conversation:
         self.visits: Fail | None = None
         """The -32042 with which the upstream refused to run the call before its user has been somewhere."""
 
+    @property
+    def makes_task(self) -> bool:
+        """Whether the gateway has asked the upstream to make a task of the call, which is its own to drive."""
+        return self._heard is not None and "task" in self._call.params
+
     def on(self, message: Json) -> None:
         """Takes one message of the upstream's."""
         method = message.get("method")
@@ -136,8 +141,8 @@ class Conversation:
             raise UpstreamFault("the upstream answered with neither a result nor an error")
 
     def _result(self, result: Json) -> None:
-        created = tasks.task_of(result.get("task")) if "task" in self._call.params and self.task is None else None
-        if created is not None and self._heard is not None:
+        created = tasks.task_of(result.get("task")) if self.makes_task and self.task is None else None
+        if created is not None:
             self.task = created
             return
         if self.task is not None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from multidict import CIMultiDict
 
-from gateway.background import Background
+from gateway.background import Background, finished
 from gateway.exchange import Exchange
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.asking import Visits
@@ -55,6 +55,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MADE_S = 10.0
+"""How long the task is waited for that a call asked for whose client has gone. Servers make it at once."""
+
 _FRUITLESS = 5
 """Resumptions in a row that bring nothing new before the call is given up."""
 
@@ -78,6 +81,11 @@ class LegacyConnector:
             return
         async with within_own(self._limits(call).total_s, self._wire.name, exchange):
             await self._leg(call, exchange)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the upstream is known to serve no stream on which it could tell of changes."""
+        return self._streams.is_deaf
 
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         who = principal(credentials)
@@ -217,11 +225,14 @@ class LegacyConnector:
         meta = {**call.meta, META_PROGRESS_TOKEN: request_id} if call.wants_progress else call.meta
         body = jsonrpc.request(request_id, call.method, _with_meta(call.params, meta))
         try:
-            await self._post_and_resume(body, session, call, talk)
+            posting = self._post_and_resume(body, session, call, talk)
+            # by a task's id alone can it be cancelled: whoever goes before that is known waits for it
+            await (finished(posting, MADE_S) if talk.makes_task else posting)
             if talk.task is not None:
                 await self._finish(session, call, talk, talk.task)
         except asyncio.CancelledError:
-            self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
+            if talk.task is not None or not talk.done:
+                self._background.start(self._cancel_upstream(request_id, session, call, talk.task))
             raise
         except UpstreamFault as fault:
             if fault.http == 504 or talk.task is not None:  # it may still run: nobody waits for it any more

@@ -9,12 +9,13 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from redis import Redis
 
+from tests import scrape
 from tests.cache.conftest import MAX_BYTES, TELLS
 from tests.cache.tagging import TENANT, Tagging
 from tests.cache.test_what_is_kept import how
@@ -23,8 +24,9 @@ from tests.gateway.test_keys import bearer, digest
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream
-from tests.raw_front import Answer, Front, modern_headers, modern_request
+from tests.raw_front import Answer, Front, Session, modern_headers, modern_request
 from tests.scrape import settled
+from tests.scripted import Err
 from tests.valkey import Server, started
 
 APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
@@ -64,7 +66,10 @@ async def two(*, entry: dict[str, Any] | None = None, tells: bool = True, **more
         upstream = await stack.enter_async_context(ModernUpstream(capabilities=TELLS if tells else None))
         tagging = Tagging(upstream)
         given = {"admin": "127.0.0.1:0", "cache": {"max_bytes": MAX_BYTES}, **more}
-        behind: Any = {"mcp": (upstream, entry or {})}
+        behind: Any = {
+            "mcp": (upstream, entry or {}),
+            "uncached": (upstream, {**(entry or {}), "cache": {"enabled": False}}),
+        }
         replicas = await stack.enter_async_context(fleet(behind, store=server.url, timeout_ms=1000, **given))
         yield Two(replicas, server, tagging)
 
@@ -96,19 +101,61 @@ async def test_what_one_replica_has_fetched_the_other_gives_out() -> None:
         assert {made(one) for one in page} == {0}
 
 
+CHANGES, PROMPT_S = 5, 1.0
+"""The median of so many counts: one may find the machine busy."""
+
+
+async def becomes(pair: Two, wanted: int, **more: Any) -> None:
+    """Both replicas have heard of a change."""
+    for index in (0, 1):
+        async with asyncio.timeout(DEADLINE_S):
+            while made(await pair.list(index, **more)) != wanted:
+                pass
+
+
 @pytest.mark.field("I5")
-async def test_a_change_that_is_told_to_one_replica_ends_the_entry_at_the_other() -> None:
+async def test_a_change_that_is_told_to_one_replica_ends_the_entry_at_the_other_within_a_second() -> None:
     async with two() as pair:
         await same_at_both(pair)
         [stream] = pair.tagging.upstream.listeners  # one replica reads it
-        pair.tagging.made = 1
-        await stream.notify("notifications/tools/list_changed", {})
-        for index in (0, 1):
-            async with asyncio.timeout(DEADLINE_S):
-                while made(await pair.list(index)) != 1:
-                    pass
+        took_s = []
+        for change in range(1, CHANGES + 1):
+            pair.tagging.made = change
+            began_s = asyncio.get_running_loop().time()
+            await stream.notify("notifications/tools/list_changed", {})
+            await becomes(pair, change)
+            took_s.append(asyncio.get_running_loop().time() - began_s)
+            await same_at_both(pair)
+            assert made(await pair.list(0)) == made(await pair.list(1)) == change
+        assert sorted(took_s)[CHANGES // 2] < PROMPT_S, took_s
+
+
+async def test_an_answer_that_a_change_overtakes_is_given_to_its_own_caller_at_most_and_never_stored() -> None:
+    """At the replica that asked, at the one that waited for it, and at one that has only the store to read."""
+    asks = {"capabilities": HOSTS["plain-asks"]}
+    async with two() as pair:
         await same_at_both(pair)
-        assert made(await pair.list(0)) == made(await pair.list(1)) == 1
+        [stream] = pair.tagging.upstream.listeners
+        before, slow = pair.tagging.count, asyncio.Event()
+        pair.tagging.hold = slow
+        late = asyncio.create_task(pair.list(1, **asks))
+        await pair.tagging.when(before + 1)
+        waiting = asyncio.create_task(pair.list(0, **asks))
+        await settled(pair.replicas.replicas[0], "mcp_front_door_requests_in_flight", 1)
+        pair.tagging.made, pair.tagging.hold = 1, asyncio.Event()
+        pair.tagging.hold.set()
+        await stream.notify("notifications/tools/list_changed", {})
+        await becomes(pair, 1)
+        after = pair.tagging.count
+        assert made(await pair.list(0, **asks)) == made(await pair.list(1, **asks)) == 1  # none waits for the old one
+        slow.set()
+        assert (made(await late), made(await waiting)) == (0, 1)
+        for index in (0, 1):
+            found = await pair.list(index, **asks)
+            assert (how(found), made(found)) == ("cache;desc=hit", 1)
+        third = await pair.replicas.start_another()
+        assert made(await third.front().modern("tools/list", **asks)) == 1
+        assert pair.tagging.count == after + 1
 
 
 async def test_an_answer_that_was_under_way_at_the_other_replica_is_never_kept() -> None:
@@ -162,6 +209,37 @@ async def test_a_thousand_cold_clients_are_one_request_upstream(store: str) -> N
         assert sorted(answer.final["id"] for answer in found) == list(range(CLIENTS))
         assert {name(answer) for answer in found} == {"nobody-plain-mute-first"}
         assert pair.tagging.count == wanted
+
+
+async def left(clients: "list[asyncio.Task[Answer]]") -> None:
+    for client in clients:
+        client.cancel()
+    await asyncio.wait(clients)
+
+
+@pytest.mark.parametrize("who", ["the first", "all of the replica that asks"])
+async def test_of_a_thousand_cold_clients_some_leave_and_the_others_are_answered(who: str) -> None:
+    async with two() as pair:
+        pair.tagging.hold.clear()
+        clients = [asyncio.create_task(pair.list(0))]
+        await pair.tagging.when(1)
+        clients += [asyncio.create_task(pair.list(n % 2, ident=n)) for n in range(1, CLIENTS)]
+        leaving = [clients[n] for n in range(CLIENTS) if n == 0 or (who != "the first" and n % 2 == 0)]
+        wanted = 1 if who == "the first" else 2
+        try:
+            for index in (0, 1):
+                await settled(pair.replicas.replicas[index], "mcp_front_door_requests_in_flight", CLIENTS / 2)
+            await left(leaving)
+            still = CLIENTS / 2 - len(leaving)
+            await settled(pair.replicas.replicas[0], "mcp_front_door_requests_in_flight", still)
+            await pair.tagging.when(wanted)
+        finally:
+            pair.tagging.hold.set()
+        found = await asyncio.gather(*(client for client in clients if client not in leaving))
+        assert {name(answer) for answer in found} == {"nobody-plain-mute-first"}
+        assert len(found) == CLIENTS - len(leaving)
+        assert name(await pair.list(0)) == "nobody-plain-mute-first"
+        assert pair.tagging.count == wanted  # what the second one has brought is in the store
 
 
 async def test_a_replica_that_dies_while_it_fetches_is_not_waited_for() -> None:
@@ -220,6 +298,7 @@ async def test_an_entry_that_is_none_is_a_miss(how_so: str) -> None:
         pair.replicas.check()
 
 
+@pytest.mark.field("AB6")
 async def test_a_store_that_is_silent_keeps_nobody_waiting_and_a_dead_one_is_done_without() -> None:
     async with two() as pair:
         await same_at_both(pair)
@@ -277,50 +356,84 @@ async def test_replicas_of_two_configurations_never_meet_each_others_entries() -
 
 
 TENANTS: dict[str, dict[str, str]] = {"a": {TENANT: "a"}, "b": {TENANT: "b"}, "nobody": {}}
-REQUESTS = 10_000
+REQUESTS, UNCACHED = 10_000, 1_000
+
+
+@dataclass(slots=True)
+class Crowd:
+    """All tenants with all hosts of both eras at both replicas, at one route. The first requests of every crowd are the
+    same."""
+
+    pair: Two
+    route: str
+    sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    async def ask(self, requests: int) -> int:
+        """So many lists; how many of them came to the upstream."""
+        before, chance = self.pair.tagging.count, random.Random(8)
+        kinds = list(itertools.product(TENANTS, HOSTS, ("modern", "legacy"), (0, 1)))
+        for tenant, host in itertools.product(TENANTS, HOSTS):
+            front, headers = self.pair.front(0, self.route), TENANTS[tenant]
+            self.sessions[(tenant, host)] = await front.initialize(capabilities=HOSTS[host], headers=headers)
+        numbers = iter([(number, *chance.choice(kinds)) for number in range(requests)])
+
+        async def worker() -> None:
+            for number, tenant, host, era, index in numbers:
+                await self._one(number, tenant, host, era, index)
+
+        await asyncio.gather(*(worker() for _ in range(16)))
+        return self.pair.tagging.count - before
+
+    async def _one(self, number: int, tenant: str, host: str, era: str, index: int) -> None:
+        params = {"cursor": "2"} if number % 3 == 0 else {}
+        wanted = f"{tenant}-{host}-{params.get('cursor', 'first')}"
+        front = self.pair.front(index, self.route)
+        if era == "modern":
+            message = modern_request("tools/list", params, ident=number, capabilities=HOSTS[host])
+            found = await front.post(message, {**modern_headers(message), **TENANTS[tenant]})
+        else:
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
+            found = await front.post(message, self.sessions[(tenant, host)].headers)
+        if name(found) != wanted or found.final["id"] != number:
+            self.wrong[f"{wanted} was given {name(found)}"] += 1
 
 
 @pytest.mark.field("I10", "Z9")
 @pytest.mark.parametrize("scope", ["private", "public"])
 async def test_ten_thousand_lists_of_tenants_hosts_and_eras_never_cross(scope: str) -> None:
-    """The upstream says in each list for whom it made it, and counts."""
+    """The upstream says in each list for whom it made it, and counts: for a route with the cache, and for the first of
+    the same requests at one without."""
     async with two(entry={"forward_headers": [TENANT], "cache": {"trust_public": True}}) as pair:
         pair.tagging.hints = {"ttlMs": 3_600_000, "cacheScope": scope}
-        kinds = list(itertools.product(TENANTS, HOSTS, ("modern", "legacy"), (0, 1)))
-        sessions = {
-            (tenant, host): await pair.front(0).initialize(capabilities=HOSTS[host], headers=TENANTS[tenant])
-            for tenant, host in itertools.product(TENANTS, HOSTS)
-        }
-        chance = random.Random(8)
-        wrong: Counter[str] = Counter()
-
-        async def one(number: int) -> None:
-            tenant, host, era, index = chance.choice(kinds)
-            params = {"cursor": "2"} if number % 3 == 0 else {}
-            wanted = f"{tenant}-{host}-{params.get('cursor', 'first')}"
-            connection = lines[index]
-            if era == "modern":
-                message = modern_request("tools/list", params, ident=number, capabilities=HOSTS[host])
-                found = await connection.post(message, {**modern_headers(message), **TENANTS[tenant]})
-            else:
-                session = sessions[(tenant, host)]
-                message = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
-                found = await connection.post(message, session.headers)
-            if name(found) != wanted or found.final["id"] != number:
-                wrong[f"{wanted} was given {name(found)}"] += 1
-
-        lines = [pair.front(index) for index in (0, 1)]
-        numbers = iter(range(REQUESTS))
-
-        async def worker() -> None:
-            for number in numbers:
-                await one(number)
-
-        await asyncio.gather(*(worker() for _ in range(16)))
-        assert not wrong
+        cached, uncached = Crowd(pair, "mcp"), Crowd(pair, "uncached")
+        without = await uncached.ask(UNCACHED)
+        count = await cached.ask(REQUESTS)
+        samples = [await scrape.scrape(replica) for replica in pair.replicas.replicas]
+        repeats = sum(scrape.value(one, "mcp_front_door_cache_repeats_total") for one in samples)
+        assert not cached.wrong
+        assert not uncached.wrong
         contexts = len(TENANTS) * len(HOSTS) * 2
-        print(f"\n{REQUESTS} lists were {pair.tagging.count} at the upstream, for {contexts} contexts")
-        assert contexts <= pair.tagging.count <= 4 * contexts
+        told = f"{REQUESTS} lists were {count} at the upstream, for {contexts} contexts; without the cache"
+        print(f"\n{told}, {UNCACHED} were {without}. {repeats:.0f} were answered without being read again")
+        assert contexts <= count <= 4 * contexts
+        assert without == UNCACHED
+        assert repeats > REQUESTS / 4  # half of them are modern, and each kind is read once for each length of its ids
+
+
+async def test_a_dead_cursor_ends_a_list_whose_page_another_replica_has_fetched() -> None:
+    async with two() as pair:
+        await pair.list(0)
+        before = pair.tagging.count
+        pair.tagging.upstream.on["tools/list"] = Err(-32602, "gone")
+        for cursor, ends in (("bogus", False), ("2", True)):
+            assert (await pair.front(1).modern("tools/list", {"cursor": cursor})).code == -32602
+            if not ends:
+                assert how(await pair.list(0)) == "cache;desc=hit"
+        async with asyncio.timeout(DEADLINE_S):
+            while (await pair.list(0)).final.get("error") is None:
+                pass
+        assert pair.tagging.count > before + 2
 
 
 async def test_clients_with_keys_share_what_is_public_and_nothing_else() -> None:

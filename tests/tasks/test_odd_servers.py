@@ -15,6 +15,7 @@ from tests.gateway_process import running
 from tests.http_wire import DEADLINE_S
 from tests.peers import CAPABILITIES, LegacyUpstream, text
 from tests.raw_front import Front
+from tests.scrape import settled
 from tests.scripted import Call, Err, Json
 
 DECLARED: Json = {"tasks": {"requests": {"tools": {"call": {}}}}}
@@ -118,6 +119,43 @@ async def test_a_task_that_takes_too_long_is_cancelled() -> None:
         assert answer.status == 504
         [cancel] = await upstream.seen("tasks/cancel")
         assert cancel.params == {"taskId": "größe"}
+
+
+MADE: dict[str, tuple[Json | Err, list[Json]]] = {
+    # what comes of the call, and the cancels of tasks then
+    "a task": (CREATED, [{"taskId": "größe"}]),
+    "a result": (text("x"), []),
+    "an error": (Err(-32602, "no"), []),
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+async def test_a_client_that_goes_before_there_is_a_task_cancels_it_once_there_is_one(made: str) -> None:
+    """By a notification it could not be (Task Cancellation)."""
+    outcome, cancels = MADE[made]
+    is_made = asyncio.Event()
+
+    async def make(call: Call) -> Json | Err:
+        await is_made.wait()
+        return outcome
+
+    async with (
+        LegacyUpstream(get_stream=True, capabilities=CAPABILITIES | DECLARED) as upstream,
+        running({"up": (upstream, {})}, admin="127.0.0.1:0") as gateway,
+    ):
+        upstream.on.update({"tools/list": listing("required"), "tools/call": make, "tasks/cancel": {}})
+        front = gateway.front("/up")
+        calling = asyncio.create_task(Modern(front).call())
+        await upstream.seen("tools/call")
+        calling.cancel()
+        await asyncio.wait({calling})
+        await settled(gateway, "mcp_front_door_requests_in_flight", 0)
+        is_made.set()
+        if cancels:
+            await upstream.seen("tasks/cancel")
+        assert (await front.modern("tools/list")).status == 200
+        assert [cancel.params for cancel in upstream.calls("tasks/cancel")] == cancels
+        assert not upstream.calls("notifications/cancelled")
 
 
 async def test_a_task_whose_question_nobody_answers_is_cancelled() -> None:
