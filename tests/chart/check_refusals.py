@@ -24,6 +24,10 @@ REFUSED: dict[str, tuple[Json, str]] = {
     ),
     "KEDA with nothing to scale by": (minimal(redis=EXTERNAL, keda={"enabled": True}), "keda.prometheus.serverAddress"),
     "an external store without a URL": (minimal(redis={"mode": "external"}), "set redis.external.url"),
+    "a user of the store without a password": (
+        minimal(redis={"mode": "external", "external": {"url": "redis://valkey", "username": "gateway"}}),
+        "set redis.external.existingSecret",
+    ),
     "a store in config alone": (minimal(config={"store": {"prefix": "x"}}), "set redis.mode to external"),
     **{
         f"config.{name}": (minimal(config={name: value}), f"config.{name} is written by the chart")
@@ -74,6 +78,7 @@ REFUSED_RULES: dict[str, Json] = {
     "a name and a prefix": {"name": "x", "namePrefix": "y"},
     "a rule without a condition": {"timeout": "1s"},
     "a parameter that no header can be called": {"params": {"a b": "x"}},
+    "a Service without a port": {"method": "tools/call", "backendRefs": [{"name": "x"}]},
     "an unknown condition": {"method": "tools/call", "tool": "x"},
 }
 

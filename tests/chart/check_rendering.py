@@ -3,6 +3,7 @@
 import base64
 import itertools
 import re
+import tomllib
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -13,10 +14,12 @@ import yaml
 from tests.chart.rendering import (
     CHART,
     NAME,
+    ROOT,
     VALUES,
     Json,
     configuration,
     gateway,
+    helm,
     kinds,
     minimal,
     only,
@@ -296,6 +299,23 @@ def test_helm_test_asks_for_readiness_and_probes_what_it_is_told() -> None:
 def test_a_digest_wins_and_the_tag_is_the_charts_version_where_there_is_none() -> None:
     assert gateway(rendered("minimal"))["image"] == "mcp-front-door:0.1.0"
     assert gateway(rendered("hardened"))["image"].startswith("registry.example.com/mcp-front-door:0.1.0@sha256:0123")
+
+
+def test_the_chart_has_the_version_of_the_gateway() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {about["version"], about["appVersion"]} == {project["version"]}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_notes_after_an_installation_say_where_it_is_and_how_to_ask_it(name: str) -> None:
+    done = helm("install", "door", CHART, "--namespace", "tools", "--dry-run=client", "--values", VALUES[name])
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:")[2]
+    own = "http://door.tools/notes/mcp" if name == "extras" else f"://{NAME}.tools"
+    assert own in notes
+    assert "helm test door --namespace tools" in notes
+    assert not re.search(r"%!|<nil>|map\[", notes)
 
 
 def test_what_is_off_is_not_there() -> None:

@@ -87,6 +87,9 @@ password: file:/run/secrets/mcp-front-door/store/password
 {{- if and (eq $redis.mode "external") (not $redis.external.url) -}}
 {{- fail "redis.mode is external: set redis.external.url, for example rediss://valkey.example.com:6379/0" -}}
 {{- end -}}
+{{- if and (eq $redis.mode "external") $redis.external.username (not $redis.external.existingSecret) -}}
+{{- fail "redis.external.username without a password: set redis.external.existingSecret" -}}
+{{- end -}}
 {{- range $key, $instead := dict "url" "redis.external.url" "username" "redis.external.username" "password" "redis.external.existingSecret" -}}
 {{- if hasKey ($.Values.config.store | default dict) $key -}}
 {{- fail (printf "config.store.%s is written by the chart: remove it and use %s" $key $instead) -}}
