@@ -49,7 +49,7 @@ mount -o remount,bind,ro "$root"
 mount --bind "$config" "$root/etc/mcp-front-door"
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
-exec env -i chroot --userspec="$user" "$root" env -i "$@"
+exec chroot --userspec="$user" "$root" /usr/bin/env -i "$@"
 """
 
 
@@ -130,14 +130,19 @@ async def serve(root: Path, told: dict[str, Any], folder: Path) -> None:
             check('"name": "echo"' in called.said, "it answers a client with sessions")
             ready = await Front(gateway.admin_url + "/readyz").send("GET", {})
             check(ready.status == 200, "it is ready")
-            health = await asyncio.create_subprocess_exec(*command, *environment, *told["Healthcheck"]["Test"][1:])
-            check(await health.wait() == 0, "its health check finds it well")
+            writing = ["python", "-c", "import tempfile; tempfile.mkstemp()"]
+            check(await status_of(*command, *environment, *writing) != 0, "it can write nothing, not even below /tmp")
+            health = [*command, *environment, *told["Healthcheck"]["Test"][1:]]
+            check(await status_of(*health) == 0, "its health check finds it well")
         finally:
             await gateway.stop()
-    health = await asyncio.create_subprocess_exec(
-        *command, *environment, *told["Healthcheck"]["Test"][1:], stderr=asyncio.subprocess.DEVNULL
-    )
-    check(await health.wait() != 0, "its health check finds one that has ended ill")
+    check(await status_of(*health) != 0, "its health check finds one that has ended ill")
+
+
+async def status_of(*command: str) -> int:
+    """The exit code of a command, whose complaints are not of interest."""
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+    return await process.wait()
 
 
 passed = 0
@@ -163,6 +168,8 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.exit("make image: needs root, to make a base and to run the image in a root of its own")
     folder = given.folder.resolve()
+    if folder.exists():
+        sys.exit(f"make image: {folder} exists, and would be removed in the end; remove it, or name another: --folder")
     folder.mkdir(parents=True)
     builder = Builder(folder)
     try:
