@@ -6,8 +6,10 @@
 #   .envs/tasks  FastMCP's tasks of 2026-07-28                    requirements/tasks.txt
 #   .envs/adapters  what puts MCP into the words of LLM providers  requirements/adapters.txt
 #   .envs/node  the official TypeScript SDKs, MCP Apps servers, conformance suite   tests/node/package-lock.json
-# Versions are pinned by those files; 'make lock' refreshes all six from pyproject.toml, requirements/sdk1.in,
-# requirements/oldest.in, requirements/tasks.in, requirements/adapters.in and tests/node/package.json.
+#   .envs/chart helm and what judges charts    requirements/chart.txt, tests/chart/crd/package-lock.json
+# Versions are pinned by those files; 'make lock' refreshes all from pyproject.toml, requirements/sdk1.in,
+# requirements/oldest.in, requirements/tasks.in, requirements/adapters.in, requirements/chart.in, tests/node/package.json
+# and tests/chart/crd/package.json.
 
 PYTHON ?= python3
 # Processes that share the tests. These wait more than they work: one more than a small machine has processors.
@@ -24,10 +26,12 @@ OLDEST := .envs/oldest/.stamp
 TASKS := .envs/tasks/.stamp
 ADAPTERS := .envs/adapters/.stamp
 NODE := .envs/node/.stamp
+CHART := .envs/chart/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache bench-provider lint types check environments lock clean
+.PHONY: help demo test test-system conformance chart image abandoned bench-apps bench-cache bench-provider lint types check \
+  environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -45,6 +49,13 @@ test-system: $(TEST) ## run the store's tests against the system's redis-server,
 
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)
+
+# Its tests are not among those of `make test`: they need helm and 0.5 GB of other tools.
+chart: $(TEST) $(CHART) ## render the Helm chart with many values, and have it judged
+	$(BIN)/python -m pytest -n $(WORKERS) -o python_files='check_*.py' tests/chart $(ARGS)
+
+image: $(TEST) ## build the container image with buildah, print its size, have it answer (ARGS="--base IMAGE --keep FILE")
+	$(BIN)/python -m tests.image.run $(ARGS)
 
 # Field report L7 at its own size, for which the tests have no time.
 abandoned: $(TEST) ## leave 20,000 sessions and 4,000 streams behind, and print what they cost
@@ -110,10 +121,17 @@ $(NODE): requirements/node_env.py tests/node/package.json tests/node/package-loc
 	$(LOCKED) .envs/node.lock $(BIN)/python requirements/node_env.py .envs/node
 	@touch $@
 
+$(CHART): requirements/chart.in requirements/chart.txt requirements/chart_env.py requirements/node_env.py \
+		tests/chart/crd/package.json tests/chart/crd/package-lock.json tests/chart/crd/.npmrc | $(TEST)
+	$(LOCKED) .envs/chart.lock $(PYTHON) -m venv .envs/chart
+	$(LOCKED) .envs/chart.lock .envs/chart/bin/python $(PIP) -c requirements/chart.txt -r requirements/chart.in
+	$(LOCKED) .envs/chart.lock $(BIN)/python requirements/chart_env.py .envs/chart
+	@touch $@
+
 UV := .envs/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
-lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
+lock: $(NODE) $(CHART) ## take the newest versions that the ranges allow, and pin them
 	$(PYTHON) -m venv .envs/lock
 	.envs/lock/bin/python $(PIP) uv
 	$(UV) --extra demo --extra test pyproject.toml -o .envs/lock/main.txt
@@ -121,8 +139,10 @@ lock: $(NODE) ## take the newest versions that the ranges allow, and pin them
 	$(UV) requirements/oldest.in -o .envs/lock/oldest.txt
 	$(UV) requirements/tasks.in -o .envs/lock/tasks.txt
 	$(UV) requirements/adapters.in -o .envs/lock/adapters.txt
-	@for name in main sdk1 oldest tasks adapters; do \
+	$(UV) requirements/chart.in -o .envs/lock/chart.txt
+	@for name in main sdk1 oldest tasks adapters chart; do \
 	  { sed '/^#/!d' requirements/$$name.txt; cat .envs/lock/$$name.txt; } > .envs/lock/$$name.new && \
 	  mv .envs/lock/$$name.new requirements/$$name.txt || exit 1; \
 	done
 	$(BIN)/python requirements/node_env.py --lock .envs/node
+	$(BIN)/python requirements/chart_env.py --lock .envs/chart

