@@ -26,7 +26,7 @@ from gateway.front.port import Listener
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
 from gateway.logs import configure, stray
-from gateway.metrics import STORE_UP, Metrics, render
+from gateway.metrics import STORE_UP, Metrics, Reloads, render
 from gateway.parking import Parking
 from gateway.profiles import built_in
 from gateway.reload import Reloader
@@ -34,6 +34,7 @@ from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
 from gateway.stores.shared import Shared
+from gateway.upstreams import states
 from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
 from policies.sealing import KeyRing, new_key
@@ -73,6 +74,8 @@ class CannotStart(Exception):
 class Server(Protocol):
     """What can be run: a `Gateway`, or a supervisor of several."""
 
+    reloads: Reloads
+
     async def start(self) -> tuple[str, str | None]: ...
 
     async def apply(self, settings: Settings) -> None: ...
@@ -86,10 +89,12 @@ class Gateway:
     """One running gateway. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._state = Shared.over(open_store(settings.store), lambda: self.service.ring)
+        metrics = Metrics()
+        self.reloads = Reloads()
+        store = open_store(settings.store, metrics.store_operations)
+        self._state = Shared.over(store, lambda: self.service.ring)
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
-        metrics = Metrics()
         upstreams = Upstreams(settings, self._state, metrics)
         cache = Cache(settings.cache, self._state, lambda: self.service.ring, metrics)
         upstreams.on_change(cache.heard)
@@ -100,7 +105,7 @@ class Gateway:
             upstreams,
             Exchanges(settings.streams.resume_ttl_s),
             self._drain,
-            Parking(settings.streams.ask_ttl_s),
+            Parking(settings.streams.ask_ttl_s, metrics.parked.add),
             metrics,
             built_in(),
             cache,
@@ -113,11 +118,11 @@ class Gateway:
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
         self._sweeping: asyncio.Task[None] | None = None
-        metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
-            "Sessions at upstreams that callers without one of their own share.",
-            lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
-        )
-        metrics.endpoints = lambda: self.service.upstreams.endpoints()  # noqa: PLW0108 - a reload replaces the service
+        metrics.labelled += states.gauges(lambda: self.service.upstreams)
+        self._add_gauges(metrics)
+
+    def _add_gauges(self, metrics: Metrics) -> None:
+        cache = self.service.cache
         metrics.gauges[STORE_UP] = (
             "Whether the store answers; always 1 where it is this process's own memory.",
             lambda: float(self._state.store.up),
@@ -241,7 +246,7 @@ class Gateway:
         return said
 
     async def _rendered(self, accept: str) -> tuple[bytes, str]:
-        return render(self.service.metrics.families(), accept)
+        return render([*self.service.metrics.families(), *self.reloads.collect()], accept)
 
     def _ring(self, settings: Settings) -> KeyRing:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
@@ -301,7 +306,7 @@ async def _run(make: Callable[[], Server], source: Path | None, load: Callable[[
             return 0
         url, admin = started
         if source is not None and load is not None:
-            reloader = Reloader(source, load, server.apply)
+            reloader = Reloader(source, load, server.apply, server.reloads)
             reloading = asyncio.create_task(reloader.run(), name="reload")
             stopping.on_hangup(reloader.ask)
         if admin is not None:

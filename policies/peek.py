@@ -5,7 +5,8 @@ streamable-http (Receiving Messages), basic/patterns/progress.
 """
 
 import re
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -50,6 +51,19 @@ class _Asked(_Named):
     params: _AskedParams | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Listed(msgspec.Struct):
+    name: Any = None
+
+
+class _List(msgspec.Struct):
+    tools: list[_Listed] | msgspec.UnsetType = msgspec.UNSET
+    prompts: list[_Listed] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _ListAnswer(msgspec.Struct):
+    result: _List | msgspec.UnsetType = msgspec.UNSET
+
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _IS_ERROR = re.compile(rb'"isError"')
 _STAND_IN = rb"\\u0058"
@@ -58,6 +72,37 @@ _answer = msgspec.json.Decoder(_Answer)
 _result = msgspec.json.Decoder(_Result)
 _asked = msgspec.json.Decoder(_Asked)
 _named = msgspec.json.Decoder(_Named)
+_list = msgspec.json.Decoder(_ListAnswer)
+
+NAMED_IN_LISTS: Final = {"tools/list": "tools", "prompts/list": "prompts"}
+"""Where a list's answer has what it names."""
+
+MAX_ASKS_BYTES: Final = 256 * 1024
+"""Of an answer that is looked at for what it asks of a client: forms are small, and what is larger is a result."""
+
+_ASKS: Final = b'"input_required"'
+
+
+def listed_names(raw: bytes) -> Iterator[str]:
+    """The names in the answer to a list of tools or prompts."""
+    answer = _read(_list, raw)
+    if answer is None or not isinstance(answer.result, _List):
+        return
+    for listed in (answer.result.tools, answer.result.prompts):
+        for one in listed if isinstance(listed, list) else ():
+            if isinstance(one.name, str):
+                yield one.name
+
+
+def input_required(raw: bytes) -> Json | None:
+    """An answer's `InputRequiredResult`; None where it is another one, as most are, which costs a search."""
+    if len(raw) > MAX_ASKS_BYTES or _ASKS not in raw:
+        return None
+    try:
+        result = loads(raw).get("result")
+    except ValueError:  # it is counted, and no more than that
+        return None
+    return result if isinstance(result, dict) and result.get("resultType") == "input_required" else None
 
 
 class _Capable(msgspec.Struct):

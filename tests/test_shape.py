@@ -15,13 +15,13 @@ FLOORS = {
     for house, floors in {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
-            "settings_profiles settings_cache affinity coding",
+            "settings_profiles settings_cache settings_observing affinity coding",
             2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
             "request_state resumption task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry",
+            "apps cache cache_keys cache_entry catalogue stripped",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -36,7 +36,7 @@ FLOORS = {
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
-            "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool",
+            "upstreams/counting upstreams/modern upstreams/legacy upstreams/probe upstreams/pool upstreams/states",
             4: "cache/shelf cache/marks cache/depot cache/watching cache/cache front/caching "
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
             "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "

@@ -4,26 +4,30 @@ Specification: 2026-07-28 server/utilities/caching. What a client is told of fre
 was answered stands in `Server-Timing`, for whoever came by HTTP.
 """
 
+import time
 from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from gateway.cache.cache import Asked, Found
 from gateway.cache.shelf import Held
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
 from policies import cache, cache_keys
 from policies.cache import Outcome
 from policies.cache_entry import PLACE_ID, Ready, ready
-from policies.delivery import Addressee, Message, deliver
+from policies.delivery import Addressee, Message
 from policies.exchange import Call, Dialect
 from policies.forwarded import lasting
 from policies.mcp import ASK_CAPABILITY, LATEST_MODERN, MAY_ASK, Json
 from policies.profiles import Effective
 from policies.settings_routes import Route
 from policies.translation.discover import client_capabilities
+
+FROM_CACHE = frozenset({"hit", "stale"})
+"""Outcomes of which the upstream knows nothing."""
 
 _MODERN = Dialect("modern", LATEST_MODERN)
 
@@ -60,9 +64,15 @@ async def from_cache(
         return None
     told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
     asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
+    began_s = time.perf_counter()
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    return _message(service, found, wanted.to)
+    message = _message(service, found, wanted.to, upstream.name)
+    if message is not None and found.outcome in FROM_CACHE:
+        service.metrics.saved.add(upstream.name, call.method, amount=len(message.raw))
+    elif message is not None:
+        operation.of(request).upstream_s = time.perf_counter() - began_s
+    return message
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:
@@ -100,12 +110,12 @@ def _note(request: Caller, outcome: Outcome) -> None:
         request[reply.EXTRA] = {**request.get(reply.EXTRA, {}), "Server-Timing": f"cache;desc={outcome}"}
 
 
-def _message(service: Service, found: Found, to: Addressee) -> Message | None:
+def _message(service: Service, found: Found, to: Addressee, upstream: str) -> Message | None:
     assert to.id is not None
     if found.held is not None:
         made = _ready(service, found.held, to)
         return made if isinstance(made, Message) else Message(made.response(to.id, found.ttl_ms), last=True)
-    return deliver(found.event, to) if found.event is not None else None
+    return service.deliver(found.event, to, upstream) if found.event is not None else None
 
 
 def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
@@ -114,10 +124,12 @@ def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
     made = held.ready.get(to.dialect.version)
     if made is not None:
         return made
-    message = deliver(held.entry.answer, replace(to, id=PLACE_ID))
+    if (upstream := service.upstreams.get(held.upstream)) is not None:
+        upstream.counting.names.learn(held.call.method, held.entry.answer.result)
+    message = service.deliver(held.entry.answer, replace(to, id=PLACE_ID), held.upstream)
     assert message is not None
     if message.rejection is not None:
-        refused = deliver(held.entry.answer, to)
+        refused = service.deliver(held.entry.answer, to, held.upstream)
         assert refused is not None
         return refused
     made = ready(message.raw, held.entry, to.dialect.era)

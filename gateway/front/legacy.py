@@ -65,11 +65,14 @@ async def serve(
     service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]
 ) -> web.StreamResponse:
     """Answers one POST of a legacy client."""
+    noted = operation.of(request)
+    noted.rung = "session"
     if isinstance(message, jsonrpc.Request) and message.method == "initialize":
         return await _initialize(service, request, head, message)
     owner = await owner_of(service, request, head)
     if isinstance(owner, Rejection):
         return reply.rejected(owner, message.id if isinstance(message, jsonrpc.Request) else None)
+    noted.rung = "request"
     if isinstance(message, list):
         return await _batch(service, request, head, owner, message)
     if isinstance(message, jsonrpc.Request):
@@ -225,7 +228,7 @@ async def _initialize(
         service.metrics.sessions_opened.add()
         operation.of(request).session = opened[0].id
     except Fault as fault:
-        return reply.rejected(fault.rejection(), message.id)
+        return await reply.failed(request, fault.rejection(), message.id)
     result = Message(jsonrpc.response(message.id, opened[1]), last=True)
     return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
 
@@ -244,7 +247,8 @@ async def open_session(
         )
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
     upstream = service.upstream_for(head.route, "initialize", None)
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, "initialize", None)
     now_s = int(time.time())
     effective = service.effective(head.route, head.client, declared)
     capabilities, profile = effective.capabilities, effective.profile
@@ -263,6 +267,7 @@ async def open_session(
 
     async def describe(connector: Connector) -> Description:
         nonlocal opened
+        noted.upstream_era = connector.dialect.era
         if isinstance(connector, LegacyConnector):
             told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
             inner, description = await connector.sessions.open(told, info, version, credentials)
@@ -302,12 +307,15 @@ async def start(
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
     upstream = service.upstream_for(head.route, message.method, _name_of(message))
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, message.method, _name_of(message))
     call = call_of(service, request, upstream, owner, message.method, message.params)
     refusal = None if call.profile.shows_apps else apps.refusal(message.method, message.params, "legacy")
     if refusal is not None:
+        noted.refuse("profile")
         return error(refusal, message.id)
     connector = await upstream.connector("legacy", call.forwarded)
+    noted.upstream_era = connector.dialect.era
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
             return await _set_level(service, owner, message)

@@ -52,23 +52,28 @@ class Mcp:
         """Counts a request that is over; without a response its client hung up."""
         known = response.error if isinstance(response, reply.Answer) else ""
         error = CANCELLED_CALL if response is None else known or noted.error
-        method = method_label(noted.method)
+        method, metrics = method_label(noted.method), self._current().metrics
+        if isinstance(response, reply.Answer) and response.refused:
+            noted.refused = True
+        if noted.refused:
+            metrics.refused.add(noted.route, noted.rung, error)
         if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
-            self._current().metrics.served.observe((noted.route, noted.era, method, error), seconds)
+            eras = (noted.era, noted.upstream_era)
+            metrics.served.observe((noted.route, noted.upstream, *eras, method, noted.tool, error), seconds)
         if log.isEnabledFor(logging.INFO):
-            where = {"route": noted.route, "era": noted.era, "method": method, "upstream": noted.upstream}
-            who = {"client": noted.client, "session": noted.session, "error": error}
             status = 499 if response is None else response.status
-            log.info("request", extra=fields(status=status, duration_ms=round(seconds * 1000, 3), **where, **who))
+            log.info("request", extra=fields(**_line(noted, method, status, error, seconds)))
 
     async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
         """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
-        service = self._current()
+        service, noted = self._current(), operation.of(request)
+        noted.rung = "head"
         request[reply.COMPRESS] = service.settings.limits.compress_from_bytes
         caller = service.caller(request)
         if isinstance(caller, Rejection):
             return reply.rejected(caller)
         request[CALLER] = caller
+        noted.rung = "admission"
         doorman, origin = service.doorman, request.headers.get("Origin")
         if origin is not None and doorman.allows_origin(origin, caller.proto, caller.host):
             request[reply.EXTRA] = cors.response_headers(origin)
@@ -79,17 +84,17 @@ class Mcp:
         )
         if isinstance(head, Rejection):
             return reply.rejected(head)
-        noted = operation.of(request)
-        noted.route = head.route.address
+        noted.route, noted.rung = head.route.address, "identity"
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
-        noted.client = head.client or ""
+        noted.client, noted.rung = head.client or "", "session"
         if head.http_sse and request.method == "GET":
             noted.stay(service.metrics)
             return await self._http_sse.stream(service, request, head)
         if request.method == "GET":
             if late and HEADER_LAST_EVENT not in request.headers:
+                noted.rung = "draining"
                 return reply.rejected(REFUSED)
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
@@ -106,19 +111,22 @@ class Mcp:
         return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
 
     async def _post(self, service: Service, request: web.BaseRequest, head: Head, *, late: bool) -> web.StreamResponse:
+        noted = operation.of(request)
+        noted.rung = "body"
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
         if head.http_sse:
+            noted.rung = "message"
             return await self._post_http_sse(service, request, head, raw)
+        noted.rung = "message"
         unread = None if late else await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
-        noted = operation.of(request)
-        noted.era = self._era(request, message)
+        noted.era, noted.rung = self._era(request, message), "draining"
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
         if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
@@ -135,7 +143,8 @@ class Mcp:
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
         noted = operation.of(request)
-        noted.era, noted.method = "legacy", "" if isinstance(message, jsonrpc.Response) else message.method
+        noted.rung, noted.era = "session", "legacy"
+        noted.method = "" if isinstance(message, jsonrpc.Response) else message.method
         return await self._http_sse.post(service, request, head, raw, message)
 
     def _era(self, request: web.BaseRequest, message: Body) -> Era:
@@ -145,6 +154,28 @@ class Mcp:
         if isinstance(message, jsonrpc.Response):
             message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
+
+
+def _line(noted: operation.Operation, method: str, status: int, error: str, seconds: float) -> dict[str, str | float]:
+    """The members of a request's line in the log: who, what, whether it was let through, how it went, how long."""
+    timings = {"duration_ms": round(seconds * 1000, 3)}
+    if noted.upstream_s:
+        timings["upstream_ms"] = round(noted.upstream_s * 1000, 3)
+    return {
+        "status": status,
+        **timings,
+        "route": noted.route,
+        "era": noted.era,
+        "method": method,
+        "name": noted.name,
+        "upstream": noted.upstream,
+        "upstream_era": noted.upstream_era,
+        "client": noted.client,
+        "session": noted.session,
+        "decision": "deny" if noted.refused else "allow",
+        "rung": noted.rung if noted.refused else "",
+        "outcome": error or "ok",
+    }
 
 
 def _begins(message: Body, *, late: bool, lasting: bool) -> bool:

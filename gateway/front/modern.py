@@ -80,10 +80,12 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
-    noted.method, noted.era, noted.upstream = method, "modern", upstream.name
+    noted.method, noted.era, noted.rung = method, "modern", "profile"
+    noted.goes_to(upstream, method, name)
     try:
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
+        noted.upstream_era = connector.dialect.era
         if connector.dialect.era != "modern":
             return None
         tasks = service.task_ids(head, upstream, request, "modern")
@@ -130,6 +132,7 @@ async def serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Message
 ) -> web.StreamResponse:
     """Answers one POST of a modern client."""
+    operation.of(request).rung = "envelope"
     if isinstance(message, jsonrpc.Notification):
         return reply.accepted()  # the core has none over HTTP; nothing is known to be done with one
     if isinstance(message, jsonrpc.Response):
@@ -161,11 +164,14 @@ async def _serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Request
 ) -> web.StreamResponse:
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, message.method, _name_of(message))
+    noted.rung = "profile"
     told, effective = _told(service, head, message)
     profile = effective.profile
     if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
         return reply.rejected(refusal, message.id)
+    noted.rung = "request"
     kept = await _from_cache(service, request, head, upstream, told, effective)
     if kept is not None:
         in_json = head.accept.json
@@ -176,6 +182,7 @@ async def _serve(
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
+            noted.upstream_era = "modern"
             try:
                 found = _for_upstream(service, head, upstream, request, told)
                 if isinstance(found, Rejection):
@@ -189,6 +196,7 @@ async def _serve(
                     call = _call(service, request, head, sent, upstream, headless=False)
                     call = replace(call, profile=profile)
                     if await connector.hides(call):
+                        noted.rung = "profile"
                         return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
                     learn = _learner(connector, call)
                 uri = message.params.get("uri")
@@ -248,7 +256,9 @@ async def _start(
     if _describes(head, message, upstream):
         return await _discover(head, message, upstream, profile, credentials)
     bond, sent, tasks = None, message, None
-    if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
+    connector = await upstream.connector("modern", credentials)
+    operation.of(request).upstream_era = connector.dialect.era
+    if connector.dialect.era == "legacy":
         rejection = _unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
@@ -331,6 +341,7 @@ async def _from_cache(
     if not effective.profile.shows_apps and apps.refusal(message.method, message.params, "modern") is not None:
         return None
     connector = await upstream.connector("modern", service.forwarded(upstream, request))
+    operation.of(request).upstream_era = connector.dialect.era
     if message.method == "server/discover" and connector.dialect.era == "legacy":
         return None
     call = _call(service, request, head, message, upstream, headless=False)

@@ -9,22 +9,32 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.metrics import Metrics
+from gateway.upstreams.pool import Upstream
 from policies.delivery import Message
 from policies.metrics import outcome
 
 
 @dataclass(slots=True)
 class Operation:
-    """`route` and `upstream` by their names in the configuration, `session` by its inner id; empty until known."""
+    """`route` and `upstream` by their names in the configuration, `session` by its inner id; `name`: of the tool or
+    prompt, where the upstream lists it (`policies/catalogue.py`), and `tool` the same as a label of metrics. `rung`: of
+    the request's ladder, the one that it has come to; `refused`: that it was not let through there. Empty until
+    known."""
 
     route: str = ""
     era: str = ""
     method: str = ""
     upstream: str = ""
+    upstream_era: str = ""
+    name: str = ""
+    tool: str = ""
     session: str = ""
     client: str = ""
     error: str = ""
+    rung: str = ""
+    refused: bool = False
     stays: bool = False
+    upstream_s: float = 0.0
 
     def stay(self, metrics: Metrics) -> None:
         """It is a stream that lasts as long as its client likes, and no longer among the requests in flight."""
@@ -39,6 +49,16 @@ class Operation:
             metrics.streams -= 1
         else:
             metrics.in_flight -= 1
+
+    def goes_to(self, upstream: Upstream, method: str, name: str | None) -> None:
+        """It is for this upstream. `name`: what it is routed by, as its client wrote it."""
+        self.upstream = upstream.name
+        self.name = upstream.counting.names.label(method, name)
+        self.tool = upstream.counting.tool(method, name)
+
+    def refuse(self, rung: str) -> None:
+        """It is not let through, at this rung."""
+        self.rung, self.refused = rung, True
 
     def end(self, message: Message) -> None:
         """Takes down how it went, from the last message that its client is sent."""

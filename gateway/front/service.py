@@ -22,10 +22,10 @@ from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstream, Upstreams
 from policies import edge, forwarded, identity, routing, session, task_ids
 from policies.admission import Head
-from policies.delivery import Addressee
+from policies.delivery import Addressee, Message, deliver
 from policies.edge import Doorman
 from policies.errors import Rejection
-from policies.exchange import Call, FrontSession
+from policies.exchange import Call, Event, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
 from policies.mcp import INVALID_REQUEST, LISTEN, Era, Json
@@ -34,6 +34,7 @@ from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
 from policies.settings_routes import Route
+from policies.stripped import Items
 from policies.task_ids import TaskIds
 
 CALLER = web.RequestKey("caller", forwarded.Caller)
@@ -212,6 +213,17 @@ class Service:
         """An addressee whose host shows what this profile says."""
         return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
 
+    def deliver(self, event: Event, to: Addressee, upstream: str) -> Message | None:
+        """The message for an event of that upstream's, or None where this client gets none."""
+        message = deliver(event, to)
+        if message is not None and message.stripped:
+            self.count_stripped(upstream, message.stripped)
+        return message
+
+    def count_stripped(self, upstream: str, items: Items) -> None:
+        for item, count in items:
+            self.metrics.stripped.add(upstream, item, amount=count)
+
     def addressee(self, exchange: Exchange) -> Addressee:
         """Whom a kept exchange answers, and what their host is shown by now."""
         to, owner = self.exchanges.addressee(exchange), exchange.call.owner
@@ -273,6 +285,7 @@ class Service:
         `StoreUnavailable` where the others cannot be told."""
         self.exchanges.end_session(ended.id)
         self.metrics.sessions_ended.add()
+        self.metrics.sessions.observe((ended.version,), max(0.0, time.time() - ended.issued_s))
         await self.state.changes.put(ended.id, ENDED, b"1", max(1.0, ended.expires_s - time.time()))
         await self.state.mail.tell_all(TOPIC_ENDED, ended.id.encode())
 

@@ -17,7 +17,7 @@ MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection", "UpstreamCache"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
     *("Route", "Rule", "Match", "Client", "ProfileSettings"),
-    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log"),
+    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log", "Metrics"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -42,6 +42,7 @@ TITLES: Final = {
     "Store": "`store`",
     "StoreTls": "`store.tls`",
     "Log": "`log`",
+    "Metrics": "`metrics`",
 }
 
 
