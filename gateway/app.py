@@ -14,6 +14,7 @@ from typing import Protocol
 from prometheus_client.core import Metric
 
 from gateway import tls_files
+from gateway.background import Background
 from gateway.cache.cache import Cache, Done, Order
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
@@ -34,6 +35,7 @@ from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
 from gateway.stores.shared import Shared
+from gateway.tracing import Tracing
 from gateway.upstreams import states
 from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
@@ -109,6 +111,7 @@ class Gateway:
             metrics,
             built_in(),
             cache,
+            Tracing(settings.tracing),
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
@@ -117,6 +120,7 @@ class Gateway:
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
+        self._background = Background()
         self._sweeping: asyncio.Task[None] | None = None
         metrics.labelled += states.gauges(lambda: self.service.upstreams)
         self._add_gauges(metrics)
@@ -165,7 +169,9 @@ class Gateway:
 
         Raises `ConfigError` where it changes what only a restart can."""
         check_change(self.service.settings, settings)
-        self.service = self.service.evolve(settings, self._ring(settings))
+        before, self.service = self.service, self.service.evolve(settings, self._ring(settings))
+        if before.tracing is not self.service.tracing:
+            self._background.start(before.tracing.close())
         for listener in self._listeners:
             listener.trusted = self.service.trusted
             listener.server.max_head_bytes = settings.limits.max_head_bytes
@@ -220,6 +226,8 @@ class Gateway:
         await self.service.cache.close()
         await self.service.upstreams.close()
         await self._state.close()
+        await self.service.tracing.close()
+        await self._background.over()
 
     async def _end(self, name: str, session: UpstreamSession) -> None:
         """Ends an upstream session that a replica held which has died."""

@@ -16,7 +16,7 @@ import orjson
 log = logging.getLogger(__name__)
 
 _FIELDS: Final = "fields"
-_QUIET: Final = ("asyncio", "aiohttp")
+_QUIET: Final = ("asyncio", "aiohttp", "opentelemetry", "urllib3")
 """Loggers of libraries that are heard from `warning` on, whatever level is set: below, they say what they read."""
 
 

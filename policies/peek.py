@@ -109,6 +109,19 @@ class _Capable(msgspec.Struct):
     capabilities: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name=META_CLIENT_CAPABILITIES)
 
 
+class _Trace(msgspec.Struct, omit_defaults=True):
+    traceparent: Any = None
+    tracestate: Any = None
+
+
+class _TraceParams(msgspec.Struct):
+    meta: _Trace | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+
+
+class _TraceRequest(msgspec.Struct):
+    params: _TraceParams | msgspec.UnsetType = msgspec.UNSET
+
+
 class _CapableParams(msgspec.Struct):
     meta: _Capable | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
 
@@ -117,6 +130,7 @@ class _CapableRequest(msgspec.Struct):
     params: _CapableParams | msgspec.UnsetType = msgspec.UNSET
 
 
+_traced = msgspec.json.Decoder(_TraceRequest)
 _capable = msgspec.json.Decoder(_CapableRequest)
 
 
@@ -132,6 +146,14 @@ def declared(raw: bytes) -> Json | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def trace_members(raw: bytes) -> Json:
+    """The `traceparent` and `tracestate` in a message's `_meta`, whatever they are; none where it has none."""
+    message = _read(_traced, raw)
+    params = message.params if message is not None else msgspec.UNSET
+    meta = params.meta if isinstance(params, _TraceParams) else msgspec.UNSET
+    return {"traceparent": meta.traceparent, "tracestate": meta.tracestate} if isinstance(meta, _Trace) else {}
 
 
 class Splice:

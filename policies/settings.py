@@ -18,7 +18,7 @@ from policies.settings_base import refuse as _raise
 from policies.settings_cache import Cache
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls
-from policies.settings_observing import Metrics
+from policies.settings_observing import Metrics, Tracing
 from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
 from policies.settings_routes import Route
 from policies.settings_store import Store
@@ -185,6 +185,8 @@ class Settings(_Model):
     """The log, on standard error."""
     metrics: Metrics = Metrics()
     """What `/metrics` of `admin` tells."""
+    tracing: Tracing = Tracing()
+    """Spans of requests."""
 
     @field_validator("admin_token", mode="after")
     @classmethod

@@ -15,18 +15,18 @@ FLOORS = {
     for house, floors in {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
-            "settings_profiles settings_cache settings_observing affinity coding",
-            2: "jsonrpc sse settings_edge settings_store settings_upstream settings sealing exchange session "
-            "request_state resumption task_ids profiles apps_marks presentation",
+            "settings_profiles settings_cache affinity coding",
+            2: "jsonrpc sse settings_edge settings_store settings_upstream settings_observing settings sealing "
+            "exchange session request_state resumption task_ids profiles apps_marks presentation",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
             "apps cache cache_keys cache_entry catalogue stripped",
-            4: "admission delivery metrics",
+            4: "admission delivery metrics trace_context",
         },
         "gateway": {
-            1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
-            "profiles "
+            1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tracing "
+            "tls_files profiles "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",

@@ -351,17 +351,18 @@ def call_of(
 ) -> Call:
     meta = meta_of(params)
     effective = service.of_session(owner)
+    sent, rest = service.sent(upstream, request, {k: v for k, v in meta.items() if k not in _OWN_META})
     return Call(
         method,
         {k: v for k, v in params.items() if k != "_meta"},
-        {k: v for k, v in meta.items() if k not in _OWN_META},
+        rest,
         effective.capabilities,
         owner.client_info,
         owner.principal,
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
-        forwarded=service.forwarded(upstream, request),
+        forwarded=sent,
         profile=effective.profile,
     )
 

@@ -21,6 +21,7 @@ from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
 from policies.metrics import CANCELLED_CALL, method_label
+from policies.trace_context import is_to_be_read
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ class Mcp:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
         noted, metrics = operation.of(request), self._current().metrics
-        began = time.perf_counter()
         metrics.in_flight += 1
         response: web.StreamResponse | None = None
         try:
@@ -46,7 +46,7 @@ class Mcp:
             return await reply.finished(request, response)
         finally:
             noted.leave(metrics)
-            self._record(noted, response, time.perf_counter() - began)
+            self._record(noted, response, time.perf_counter() - noted.began_s)
 
     def _record(self, noted: operation.Operation, response: web.StreamResponse | None, seconds: float) -> None:
         """Counts a request that is over; without a response its client hung up."""
@@ -60,6 +60,8 @@ class Mcp:
         if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
             eras = (noted.era, noted.upstream_era)
             metrics.served.observe((noted.route, noted.upstream, *eras, method, noted.tool, error), seconds)
+        if noted.traced is not None:
+            noted.end_trace(noted.traced, method, error)
         if log.isEnabledFor(logging.INFO):
             status = 499 if response is None else response.status
             log.info("request", extra=fields(**_line(noted, method, status, error, seconds)))
@@ -120,7 +122,11 @@ class Mcp:
             noted.rung = "message"
             return await self._post_http_sse(service, request, head, raw)
         noted.rung = "message"
-        unread = None if late else await modern.serve_unread(service, request, head, raw)
+        if service.tracing.is_on:
+            noted.trace(service.tracing, request.headers, raw)
+        # the body of a traced request is to say which span it belongs to
+        is_read = noted.traced is not None or is_to_be_read(raw, baggage=service.settings.tracing.baggage)
+        unread = None if late or is_read else await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
@@ -128,6 +134,7 @@ class Mcp:
             return reply.rejected(message, jsonrpc.readable_id(raw))
         noted.era, noted.rung = self._era(request, message), "draining"
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
+        noted.request_id = message.id if isinstance(message, jsonrpc.Request) else ""
         if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
@@ -175,6 +182,7 @@ def _line(noted: operation.Operation, method: str, status: int, error: str, seco
         "decision": "deny" if noted.refused else "allow",
         "rung": noted.rung if noted.refused else "",
         "outcome": error or "ok",
+        "trace": f"{noted.traced.context.trace_id:032x}" if noted.traced is not None else "",
     }
 
 

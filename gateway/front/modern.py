@@ -18,8 +18,10 @@ from gateway.front.gathering import Gathered, parted
 from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
+from gateway.tracing import Traced, carrying
 from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
+from gateway.upstreams.probe import Credentials
 from policies import apps, apps_marks, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
@@ -52,6 +54,7 @@ from policies.profiles import Effective, Profile
 from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
+from policies.trace_context import BAGGAGE
 from policies.translation.discover import Description, discover_result, for_host
 
 DISCOVER_S = 2.0
@@ -188,6 +191,7 @@ async def _serve(
                 if isinstance(found, Rejection):
                     return reply.rejected(found, message.id)
                 sent, tasks = found
+                forwarded, sent, span = _with_trace(service, upstream, sent, forwarded)
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
@@ -201,7 +205,7 @@ async def _serve(
                     learn = _learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
-                return await splice(Relay(*of, learn), body)
+                return await splice(Relay(*of, learn, span), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -351,6 +355,22 @@ async def _from_cache(
     return await from_cache(service, request, head.route, connector, wanted, meta_of(message.params))
 
 
+def _with_trace(
+    service: Service, upstream: Upstream, message: jsonrpc.Request, forwarded: Credentials
+) -> tuple[Credentials, jsonrpc.Request, Traced | None]:
+    """The headers and the message of a request that is passed on, and its span, if it is traced: then both say so, else
+    what came goes on, byte for byte, but for baggage that is not wanted."""
+    meta = meta_of(message.params)
+    span = upstream.counting.span(message.method)
+    if span is not None:
+        forwarded, told = carrying(span, forwarded, meta)
+    elif BAGGAGE in meta and not service.settings.tracing.baggage:
+        told = {name: value for name, value in meta.items() if name != BAGGAGE}
+    else:
+        return forwarded, message, None
+    return forwarded, replace(message, params={**message.params, "_meta": told}), span
+
+
 def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Effective]:
     """The request with the effective capabilities in it, the very same where they are the declared ones; and what holds
     for its client."""
@@ -442,10 +462,11 @@ def _call(
 ) -> Call:
     meta = meta_of(message.params)
     info = meta.get(META_CLIENT_INFO)
+    sent, rest = service.sent(upstream, request, {k: v for k, v in meta.items() if k not in _OWN_META})
     return Call(
         message.method,
         {k: v for k, v in message.params.items() if k != "_meta"},
-        {k: v for k, v in meta.items() if k not in _OWN_META},
+        rest,
         meta[META_CLIENT_CAPABILITIES],
         info if isinstance(info, dict) else None,
         service.principal(head, request.headers),
@@ -454,7 +475,7 @@ def _call(
         progress_token(meta) is not None,
         None,
         tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        service.forwarded(upstream, request),
+        sent,
         headless,
     )
 

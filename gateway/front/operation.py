@@ -4,14 +4,24 @@ The front notes here what it finds out; `gateway/front/mcp.py` reads it once at 
 has a record of its own that nobody reads, so that no caller need ask.
 """
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from gateway.metrics import Metrics
+from gateway.tracing import Traced, Tracing, serve
 from gateway.upstreams.pool import Upstream
 from policies.delivery import Message
+from policies.exchange import RequestId
+from policies.headers import Headers
+from policies.mcp import HEADER_VERSION, era_of
 from policies.metrics import outcome
+from policies.peek import trace_members
+from policies.trace_context import named, span_name
+
+MAX_ID_CHARS = 64
+"""Of a request's id in its span: real ones are numbers and UUIDs."""
 
 
 @dataclass(slots=True)
@@ -35,6 +45,10 @@ class Operation:
     refused: bool = False
     stays: bool = False
     upstream_s: float = 0.0
+    began_s: float = field(default_factory=time.perf_counter)
+    traced: Traced | None = None
+    version: str = ""
+    request_id: RequestId = ""
 
     def stay(self, metrics: Metrics) -> None:
         """It is a stream that lasts as long as its client likes, and no longer among the requests in flight."""
@@ -59,6 +73,31 @@ class Operation:
     def refuse(self, rung: str) -> None:
         """It is not let through, at this rung."""
         self.rung, self.refused = rung, True
+
+    def trace(self, tracing: Tracing, headers: Headers, raw: bytes) -> None:
+        """Begins the span of the request with this body, if it gets one."""
+        self.traced = tracing.begin(headers, trace_members(raw), time.perf_counter() - self.began_s)
+        serve(self.traced)
+        self.version = headers.get(HEADER_VERSION) or ""
+
+    def end_trace(self, traced: Traced, method: str, error: str) -> None:
+        """It is over. `method`, `error`: as labels of metrics have them."""
+        serve(None)  # the next request of this connection has a span of its own
+        about = {
+            "mcp.method.name": method,
+            "mcp.protocol.version": self.version if era_of(self.version) is not None else "",
+            "mcp.session.id": self.session,
+            "jsonrpc.request.id": str(self.request_id)[:MAX_ID_CHARS],
+            "network.transport": "tcp",
+            "network.protocol.name": "http",
+            "mcp_front_door.route": self.route,
+            "mcp_front_door.upstream": self.upstream,
+            "mcp_front_door.era": self.era,
+            "mcp_front_door.upstream_era": self.upstream_era,
+            "mcp_front_door.rung": self.rung if self.refused else "",
+            **named(method, self.name),
+        }
+        traced.end(span_name(method, self.name), about, error)
 
     def end(self, message: Message) -> None:
         """Takes down how it went, from the last message that its client is sent."""

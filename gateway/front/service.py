@@ -19,8 +19,9 @@ from gateway.metrics import Metrics
 from gateway.parking import Parking
 from gateway.stores.changes import ENDED
 from gateway.stores.shared import Shared
+from gateway.tracing import Sent, Tracing
 from gateway.upstreams.pool import Upstream, Upstreams
-from policies import edge, forwarded, identity, routing, session, task_ids
+from policies import edge, forwarded, identity, routing, session, task_ids, trace_context
 from policies.admission import Head
 from policies.delivery import Addressee, Message, deliver
 from policies.edge import Doorman
@@ -103,6 +104,7 @@ class Service:
     metrics: Metrics
     built_in: Sequence[Profile]
     cache: Cache
+    tracing: Tracing
     profiles: Profiles = field(init=False)
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
@@ -120,7 +122,15 @@ class Service:
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
-        evolved = replace(self, settings=settings, ring=ring, upstreams=self.upstreams.evolve(settings), _opened={})
+        is_same = settings.tracing == self.settings.tracing
+        evolved = replace(
+            self,
+            settings=settings,
+            ring=ring,
+            upstreams=self.upstreams.evolve(settings),
+            tracing=self.tracing if is_same else Tracing(settings.tracing),
+            _opened={},
+        )
         self.cache.evolve(settings.cache, evolved.upstreams)
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         self.parking.ttl_s = settings.streams.ask_ttl_s
@@ -167,6 +177,12 @@ class Service:
             if upstream.settings.preserve_host:
                 sent.append(("Host", came.host))
         return tuple(sent)
+
+    def sent(self, upstream: Upstream, request: Caller, meta: Json) -> Sent:
+        """The headers and the `_meta` that a call of this caller's has, trace context among them."""
+        baggage = self.settings.tracing.baggage
+        headers, meta = trace_context.sent_on(request.headers, meta, baggage=baggage)
+        return (*self.forwarded(upstream, request), *headers), meta
 
     def relayed(self, route: Route, request: Caller) -> Relayed:
         """What must be known of a caller to speak for it at the upstreams of this route after its request is over, or

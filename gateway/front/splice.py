@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 
 from gateway.front import operation, reply
 from gateway.front.service import Service
+from gateway.tracing import Traced
 from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
@@ -36,7 +37,6 @@ from policies.stripped import taken_out
 from policies.task_ids import TaskIds
 
 _CURSOR = b'"nextCursor"'
-_PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 
 
@@ -47,7 +47,7 @@ class Relay:
     where that is not as the upstream does; `name`: what goes out in `Mcp-Name` where that is not what came in;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
     that is read; `learn` is given the answer to a list of tools, before anything is left out of it, and without the
-    tools where they hold nothing of an interface."""
+    tools where they hold nothing of an interface; `span`: of the call, where it is traced, begun and yet to end."""
 
     service: Service
     request: web.BaseRequest
@@ -60,6 +60,7 @@ class Relay:
     name: str | None = None
     uri: str | None = None
     learn: Callable[[Json], None] | None = None
+    span: Traced | None = None
 
     def to_client(self, data: bytes, *, is_error: bool) -> bytes:
         """The last message as the client gets it."""
@@ -146,12 +147,13 @@ async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
         raise
     finally:
         noted.upstream_s = time.perf_counter() - began
-        counting.called((relay.method, relay.called), "modern", went, noted.upstream_s)
+        counting.called((relay.method, relay.called), "modern", went, noted.upstream_s, relay.span)
 
 
 async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamResponse:
     request, service, upstream = relay.request, relay.service, relay.upstream
-    head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
+    passed = service.settings.tracing.passed
+    head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower(), passed))  # each as it came
     head.update([*relay.forwarded, *BOTH.items()])
     if relay.name is not None:
         head[HEADER_NAME] = relay.name
@@ -226,6 +228,6 @@ def _is_legacy(body: bytes) -> bool:
     return isinstance(failure, dict) and failure.get("code") in _LEGACY_CODES
 
 
-def _passes(name: str) -> bool:
+def _passes(name: str, passed: frozenset[str]) -> bool:
     """The protocol's own headers, and trace context; a session id is nothing here (Earlier Revisions)."""
-    return (name.startswith("mcp-") and name != HEADER_SESSION.lower()) or name in _PASSED
+    return (name.startswith("mcp-") and name != HEADER_SESSION.lower()) or name in passed

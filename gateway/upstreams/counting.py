@@ -4,11 +4,14 @@ Which words become labels is decided in `policies/metrics.py` and `policies/cata
 `gateway/metrics.py`'s business.
 """
 
+from gateway import tracing
 from gateway.metrics import Metrics
+from gateway.tracing import Traced
 from policies.catalogue import Catalogue
 from policies.exchange import Ask, Reply
 from policies.mcp import LISTEN, Json
 from policies.metrics import RELAYED, ask_kind, ask_outcome, method_label, relayed_asks
+from policies.trace_context import named, span_name
 
 
 class Counting:
@@ -25,9 +28,20 @@ class Counting:
         """The label for the tool that a request calls; empty where it calls none."""
         return self.names.label(method, name) if self.tells_tools and method == "tools/call" else ""
 
-    def called(self, what: tuple[str, object], era: str, error: str, seconds: float) -> None:
+    def span(self, method: str) -> Traced | None:
+        """The span of a call that begins, if the request that this task serves is traced."""
+        request = tracing.serving()
+        return request.call(method, self._upstream) if request is not None and tracing.is_spanned(method) else None
+
+    def called(
+        self, what: tuple[str, object], era: str, error: str, seconds: float, span: Traced | None = None
+    ) -> None:
         """One call is over. `what`: its method, and the name in it as the client wrote it."""
         method, name = what
+        if span is not None:
+            label, target = method_label(method), self.names.label(method, name)
+            about = {**named(method, target), "mcp_front_door.upstream_era": era}
+            span.end(span_name(label, target), about, error)
         if method != LISTEN:  # a stream lasts as long as its client likes
             labels = (self._upstream, era, method_label(method), self.tool(method, name), error)
             self._metrics.asked.observe(labels, seconds)

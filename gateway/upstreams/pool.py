@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import aiohttp
 
+from gateway import tracing
 from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
@@ -121,7 +122,11 @@ class Upstream:
     async def leg(self, call: Call, exchange: Exchange) -> None:
         """Runs `call`, whose capabilities are the declared ones, through the connector its caller is paired with."""
 
-        era = ""
+        era, error = "", CANCELLED_CALL
+        span = self.counting.span(call.method)
+        if span is not None:
+            headers, meta = tracing.carrying(span, call.forwarded, call.meta)
+            call = replace(call, forwarded=headers, meta=meta)
 
         async def run(connector: Connector) -> None:
             nonlocal era
@@ -131,7 +136,6 @@ class Upstream:
 
         exchange.begins(self.name)
         exchange.on_asked = self.counting.asked
-        error = CANCELLED_CALL
         try:
             await self.paired(call.front.era, run, again=call.method in READS, credentials=call.forwarded)
             error = ended_as(exchange.last)
@@ -142,7 +146,7 @@ class Upstream:
             raise
         finally:
             exchange.comes_back()
-            self.counting.called((call.method, call.params.get("name")), era, error, exchange.upstream_s)
+            self.counting.called((call.method, call.params.get("name")), era, error, exchange.upstream_s, span)
 
     async def paired(
         self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool, credentials: Credentials = ()

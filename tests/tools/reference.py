@@ -17,7 +17,7 @@ MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection", "UpstreamCache"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
     *("Route", "Rule", "Match", "Client", "ProfileSettings"),
-    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log", "Metrics"),
+    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log", "Metrics", "Tracing"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -43,6 +43,7 @@ TITLES: Final = {
     "StoreTls": "`store.tls`",
     "Log": "`log`",
     "Metrics": "`metrics`",
+    "Tracing": "`tracing`",
 }
 
 
