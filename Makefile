@@ -25,7 +25,7 @@ NODE := .envs/node/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance abandoned bench-apps bench-cache lint types check environments lock clean
+.PHONY: help demo test test-system conformance dashboards abandoned bench-apps bench-cache lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ test-system: $(TEST) ## run the store's tests against the system's redis-server,
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)
 
+dashboards: $(TEST) ## ask a real Prometheus what the dashboards and alerts ask, under traffic, and kill a server and the store
+	$(BIN)/python -m tests.dashboards.run
+
 # Field report L7 at its own size, for which the tests have no time.
 abandoned: $(TEST) ## leave 20,000 sessions and 4,000 streams behind, and print what they cost
 	$(BIN)/python -m tests.field.abandoned
@@ -61,7 +64,7 @@ lint: $(TEST) ## check style and format
 types: $(TEST) ## check types
 	$(BIN)/mypy
 
-check: lint types test test-system conformance ## everything that must pass before a change lands
+check: lint types test test-system conformance dashboards ## everything that must pass before a change lands
 
 environments: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(NODE) ## build every environment
 
