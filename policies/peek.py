@@ -77,7 +77,7 @@ _list = msgspec.json.Decoder(_ListAnswer)
 NAMED_IN_LISTS: Final = {"tools/list": "tools", "prompts/list": "prompts"}
 """Where a list's answer has what it names."""
 
-MAX_ASKS_BYTES: Final = 256 * 1024
+MAX_ASKS_BYTES: Final = 32 * 1024
 """Of an answer that is looked at for what it asks of a client: forms are small, and what is larger is a result."""
 
 _ASKS: Final = b'"input_required"'

@@ -125,8 +125,11 @@ class Mcp:
         if service.tracing.is_on:
             noted.trace(service.tracing, request.headers, raw)
         # the body of a traced request is to say which span it belongs to
-        is_read = noted.traced is not None or is_to_be_read(raw, baggage=service.settings.tracing.baggage)
-        unread = None if late or is_read else await modern.serve_unread(service, request, head, raw)
+        is_read = late or noted.traced is not None or not service.may_pass_unread
+        if is_read or is_to_be_read(raw, baggage=service.settings.tracing.baggage):
+            unread = None
+        else:
+            unread = await modern.serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)

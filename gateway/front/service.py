@@ -109,6 +109,8 @@ class Service:
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
     trusted: Sequence[Network] = field(init=False)
+    may_pass_unread: bool = field(init=False)
+    """Whether any upstream verifies headers itself."""
     locks: Locks = field(default_factory=Locks)
     _routes: Mapping[str, Route] = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class Service:
         self.clients = identity.Clients.of(self.settings)
         self.doorman = edge.doorman(self.settings)
         self.trusted = forwarded.networks(self.settings.trusted_proxies)
+        self.may_pass_unread = any(upstream.verifies_headers for upstream in self.settings.upstreams.values())
         self._routes = {session.route_key(route): route for route in self.settings.routes}
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":

@@ -7,7 +7,9 @@ from gateway.stores.redis import RedisStore
 from policies.settings_store import Store as Settings
 
 
-def open_store(settings: Settings | None, operations: Histogram) -> Store:
+def open_store(settings: Settings | None, operations: Histogram | None = None) -> Store:
     """Connects at the first use, so that a gateway starts while its store does not. `operations`: where the durations
     of what is asked of a shared store go, by operation and `error_type`."""
-    return MemoryStore() if settings is None else RedisStore(settings, operations.observe)
+    if settings is None:
+        return MemoryStore()
+    return RedisStore(settings) if operations is None else RedisStore(settings, operations.observe)
