@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.gateway_process import running
+from tests.gateway_process import GatewayProcess, running, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
 from tests.scripted import Call, Json, Seen, Upstream
 from tests.tracing.collector import Collector, Got, collecting
 
 REAL = Path(__file__).parent / "real"
+ROOT = Path(__file__).parents[2]
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"
 ERAS = pytest.mark.parametrize("upstream_era", ["legacy", "modern"])
@@ -200,6 +204,39 @@ async def test_the_collector_is_shown_its_credentials_and_no_log_is() -> None:
         assert [line["trace"] for line in lines if line["message"] == "request"] == [served.trace]
 
 
+async def test_a_collector_can_be_named_while_the_gateway_runs(tmp_path: Path) -> None:
+    async with collecting() as collector, ModernUpstream() as upstream:
+        file = tmp_path / "gateway.yaml"
+        file.write_text(json.dumps(settings({"mcp": upstream})))
+        gateway = await GatewayProcess.start(["serve", "-c", str(file)], tmp_path)
+        try:
+            await called(gateway, "modern", "echo")
+            file.write_text(json.dumps(settings({"mcp": upstream}, **tracing(collector, ratio=1))))
+            gateway.process.send_signal(signal.SIGHUP)
+            async with asyncio.timeout(DEADLINE_S):
+                while "traceparent" not in upstream.requests[-1].meta:
+                    await called(gateway, "modern", "echo")
+            file.write_text(json.dumps(settings({"mcp": upstream})))
+            gateway.process.send_signal(signal.SIGHUP)
+            await collector.until(lambda: collector.spans)  # what was left is sent when another one takes over
+        finally:
+            await gateway.stop()
+
+
+def test_what_is_not_installed_is_asked_for_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    endpoint = {"endpoint": "http://127.0.0.1:4318/v1/traces"}
+    file.write_text(json.dumps(settings({"mcp": {"url": "http://127.0.0.1:9/mcp"}}, tracing=endpoint)))
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.sdk'] = None\n")
+    command = [sys.executable, "-m", "gateway", "check", "-c", str(file)]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, check=False)
+    assert done.returncode != 0
+    assert "tracing.endpoint: needs what is not installed: pip install 'mcp-front-door[otel]'" in done.stderr
+    fine = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert fine.returncode == 0, fine.stderr
+
+
 # the official SDK on both sides, with its own spans
 
 
@@ -209,7 +246,7 @@ async def real_server(collector: Collector, name: str) -> AsyncIterator[str]:
         *(sys.executable, str(REAL / "server.py"), collector.url, name),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         start_new_session=True,
     )
     assert process.stdout is not None
