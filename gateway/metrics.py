@@ -69,8 +69,8 @@ class Counter:
         self._about = (name, about, labels)
         self._series: dict[Labels, int] = {}
 
-    def add(self, *labels: str, amount: int = 1) -> None:
-        self._series[labels] = self._series.get(labels, 0) + amount
+    def add(self, *labels: str, by: int = 1) -> None:
+        self._series[labels] = self._series.get(labels, 0) + by
 
     def collect(self) -> Metric:
         name, about, names = self._about

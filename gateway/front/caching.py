@@ -69,7 +69,7 @@ async def from_cache(
     _note(request, found.outcome)
     message = _message(service, found, wanted.to, upstream.name)
     if message is not None and found.outcome in FROM_CACHE:
-        service.metrics.saved.add(upstream.name, call.method, amount=len(message.raw))
+        service.metrics.saved.add(upstream.name, call.method, by=len(message.raw))
     elif message is not None:
         operation.of(request).upstream_s = time.perf_counter() - began_s
     return message

@@ -241,7 +241,7 @@ class Service:
 
     def count_stripped(self, upstream: str, items: Items) -> None:
         for item, count in items:
-            self.metrics.stripped.add(upstream, item, amount=count)
+            self.metrics.stripped.add(upstream, item, by=count)
 
     def addressee(self, exchange: Exchange) -> Addressee:
         """Whom a kept exchange answers, and what their host is shown by now."""
