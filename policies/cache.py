@@ -138,12 +138,22 @@ def state(received_s: float, ttl_ms: int, now_s: float, settings: UpstreamCache)
     """What an entry is good for now. Times are seconds since the epoch."""
     if received_s > now_s + _MAX_SKEW_S:
         return "over"
-    late_s = now_s - received_s - ttl_ms / 1000
+    late_s = _late_s(received_s, ttl_ms, now_s)
     if late_s < 0:
         return "fresh"
     if late_s < settings.stale_while_revalidate_s:
         return "revalidate"
     return "on_error" if late_s < settings.stale_if_error_s else "over"
+
+
+def may_stand_in(received_s: float, ttl_ms: int, now_s: float, settings: UpstreamCache) -> bool:
+    """Whether an entry may be given out now that the upstream has failed to give another."""
+    is_ours = received_s <= now_s + _MAX_SKEW_S
+    return is_ours and _late_s(received_s, ttl_ms, now_s) < settings.stale_if_error_s
+
+
+def _late_s(received_s: float, ttl_ms: int, now_s: float) -> float:
+    return now_s - received_s - ttl_ms / 1000
 
 
 def remaining_ms(received_s: float, ttl_ms: int, now_s: float) -> int:

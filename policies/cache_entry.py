@@ -24,7 +24,8 @@ _BEFORE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
 class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """`result` is JSON in the words of the upstream's own revision, `version`. `received_s`: seconds since the epoch.
     `marks`: the values of the marks that it stands under, in their order. `server_info` is JSON, empty where the result
-    has it. `shared`: all callers may be given it."""
+    has it. `shared`: all callers may be given it. `next`: of a page of a list, the key of the one that it names as the
+    next, for whom it was made; empty where none."""
 
     key: str
     received_s: float
@@ -36,6 +37,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     version: str
     server_info: bytes
     result: bytes
+    next: str = ""
 
     @property
     def answer(self) -> Answer:

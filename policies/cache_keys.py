@@ -29,6 +29,12 @@ class Key:
     private: str
     public: str | None
 
+    def page(self, cursor: str) -> "Key":
+        """The key of the page at a cursor, of the list that this is another page of."""
+        return _key(
+            {**self.shown, "params": digest(canonical({"cursor": cursor}))}, self.partition, self.public is not None
+        )
+
     def parts(self, *, shared: bool) -> dict[str, str]:
         """All parts, for the log."""
         return {**self.shown, "partition": "public" if shared else self.partition}
@@ -52,6 +58,10 @@ def key(call: Call, *, upstream: str, config: str, version: str, identity: str) 
     }
     partition = f"private {digest([call.principal, varying])}"
     may_share = all(name == "host" for name, _ in varying)
+    return _key(shown, partition, may_share)
+
+
+def _key(shown: Mapping[str, str], partition: str, may_share: bool) -> Key:
     known = list(shown.values())
     return Key(shown, partition, digest([*known, partition]), digest([*known, "public"]) if may_share else None)
 

@@ -40,6 +40,10 @@ class Fleet:
         for replica in self.replicas:
             replica.check()
 
+    async def start_another(self) -> GatewayProcess:
+        """One more replica, to which the hop does not lead."""
+        return await self._start()
+
     async def start_again(self, index: int) -> None:
         """Another replica in the place of one that was killed."""
         self.replicas[index] = await self._start()

@@ -37,9 +37,11 @@ FLOORS = {
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
             "upstreams/counting upstreams/modern upstreams/legacy upstreams/probe upstreams/pool upstreams/states",
-            4: "cache/shelf cache/marks cache/depot cache/watching cache/cache front/caching "
+            4: "cache/shelf cache/marks cache/depot cache/watching cache/flights cache/filling cache/cache "
+            "front/caching "
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "
-            "front/subscribing front/drive front/batch front/splice front/modern front/resuming front/legacy "
+            "front/subscribing front/drive front/batch front/splice front/calls front/unread "
+            "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
             "front/mcp front/stdio front/pipes front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",

@@ -7,11 +7,12 @@ longer than to ask the upstream.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from gateway.cache.marks import Marks
+from gateway.cache.shelf import Held
 from gateway.stores.base import Store, StoreUnavailable
 from policies import cache_entry, sealing
 from policies.cache_entry import Entry
@@ -30,6 +31,9 @@ PAUSE_S: Final = 1.0
 LEASE_S: Final = 3.0
 BEAT_S: Final = 1.0
 """Who fetches renews its lease so often; three missed beats and another does."""
+
+_SAID: Final[Mapping[bool | None, bytes]] = {True: b"1", False: b"0", None: b"-"}
+_KEPT: Final = {said: kept for kept, said in _SAID.items()}
 
 T = TypeVar("T")
 
@@ -68,12 +72,37 @@ class Depot:
         """The values of marks now; None where they can't be had, and nothing can be put here."""
         return await self._within(self._marks.values(upstream, marks), None) if self.is_open else None
 
-    async def put(self, entry: Entry, ttl_s: float, compress_from_bytes: int) -> None:
-        """Keeps an entry, which lasts `ttl_s`; or does not."""
+    async def put(self, held: Held, ttl_s: float, compress_from_bytes: int) -> bool:
+        """Keeps an entry, which lasts `ttl_s`; whether it did."""
+        entry = held.entry
         packed = cache_entry.pack(entry, compress_from_bytes)
         sealed = sealing.seal_bytes(self._ring(), "cache", entry.key, packed, secrets.token_bytes(NONCE_BYTES))
-        with suppress(StoreUnavailable):
+        try:
             await self._store.set(_key(entry.key), sealed, ttl_s)
+            if entry.next:
+                await self._store.set(_next(held.upstream, entry.next), _named(entry.next, entry.marks), ttl_s)
+        except StoreUnavailable:
+            return False
+        return True
+
+    async def drop(self, keys: Sequence[str]) -> None:
+        """Lets go of what is under these keys; or does not, where the store is away."""
+        if self.is_open:
+            await self._within(asyncio.gather(*(self._store.delete(_key(key)) for key in keys)), [])
+
+    async def names(self, keys: Sequence[str], upstream: str, marks: tuple[str, ...]) -> bool:
+        """Whether a page that is good names what is under one of these keys as the page after it, as far as that is
+        remembered."""
+        if not self.is_open:
+            return False
+
+        async def look() -> bool:
+            gets = asyncio.gather(*(self._store.get(_next(upstream, key)) for key in keys))
+            values, found = await asyncio.gather(self._marks.values(upstream, marks), gets)
+            pairs = zip(keys, found, strict=True)
+            return values is not None and any(said == _named(key, values) for key, said in pairs)
+
+        return await self._within(look(), False)
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator["Turn | str"]:
@@ -91,16 +120,18 @@ class Depot:
             beating.cancel()
             await self._within(turn.end(), None)
 
-    async def taken(self, key: str, holder: str) -> bool:
-        """Waits until another's turn is over, or it has died in it; whether it put something here."""
+    async def taken(self, key: str, holder: str) -> bool | None:
+        """Waits until another's turn is over; whether it put something here. None where it has given up, or died in
+        it, and the turn is to be had."""
         try:
             while True:
                 said = await self._store.read(_done(holder), "", BEAT_S)
+                if not said and await self._store.get(_turn(key)) != holder.encode():
+                    said = await self._store.read(_done(holder), "", 0)
+                    if not said:
+                        return None
                 if said:
-                    return said[0][1] == b"1"
-                if await self._store.get(_turn(key)) != holder.encode():
-                    late = await self._store.read(_done(holder), "", 0)
-                    return bool(late) and late[0][1] == b"1"
+                    return _KEPT.get(said[0][1])
         except StoreUnavailable:
             return False
 
@@ -142,10 +173,11 @@ class Depot:
 
 
 class Turn:
-    """A replica's turn to fetch. `kept` is what the others are told at its end: whether there is something to find."""
+    """A replica's turn to fetch. `kept` is what the others are told at its end: whether there is something to find;
+    None where it has not come to that, and another may try."""
 
     def __init__(self, store: Store, key: str, own: str) -> None:
-        self.kept = False
+        self.kept: bool | None = None
         self._store = store
         self._key = key
         self._own = own
@@ -158,12 +190,22 @@ class Turn:
 
     async def end(self) -> None:
         if self._store.shared and self._store.up:
-            await self._store.append(_done(self._own), b"1" if self.kept else b"0", 2 * LEASE_S, 1)
+            await self._store.append(_done(self._own), _SAID[self.kept], 2 * LEASE_S, 1)
             await self._store.delete_if(_turn(self._key), self._own.encode())
 
 
 def _key(key: str) -> str:
     return f"cache:{key}"
+
+
+def _next(upstream: str, key: str) -> str:
+    """One place of 4096 that an upstream has for this: however many pages clients ask for, there are no more of them,
+    and what another page has taken the place of is not known."""
+    return f"cache-next:{upstream}:{key[:3]}"
+
+
+def _named(key: str, marks: Sequence[str]) -> bytes:
+    return " ".join([key, *marks]).encode()
 
 
 def _turn(key: str) -> str:

@@ -40,7 +40,9 @@ class Held:
 
     @property
     def names(self) -> tuple[Name, ...]:
-        return tuple((self.upstream, mark) for mark in self.marks)
+        """The marks that it stands under, and the page that it names as the one after it."""
+        marks = tuple((self.upstream, mark) for mark in self.marks)
+        return (*marks, _next(self.upstream, self.entry.next)) if self.entry.next else marks
 
     @property
     def size(self) -> int:
@@ -101,6 +103,10 @@ class Shelf:
             self.drop(key)
         return len(keys)
 
+    def is_named(self, upstream: str, key: str) -> bool:
+        """Whether a page that is held names what is under this key as the page after it."""
+        return _next(upstream, key) in self._under
+
     def clear(self) -> None:
         for key in list(self._held):
             self.drop(key)
@@ -108,3 +114,7 @@ class Shelf:
     def _make_room(self) -> None:
         while self.bytes > self.max_bytes:
             self.drop(next(iter(self._held)))
+
+
+def _next(upstream: str, key: str) -> Name:
+    return upstream, f"next {key}"

@@ -7,7 +7,7 @@ of no changes, entries end when their time is over.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,9 +79,9 @@ class Watching:
             return
         watch.fetching += 1
         try:
-            settling = asyncio.create_task(watch.settled.wait())
-            await asyncio.wait({settling}, timeout=READY_S)
-            settling.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(READY_S):
+                    await watch.settled.wait()
             watch.settled.set()
             yield
         finally:

@@ -4,7 +4,7 @@ Specification: 2025-03-26 basic/transports. The elements run side by side; one t
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -33,49 +33,71 @@ class Far:
 
 
 Started = Message | tuple[Exchange, Addressee] | Far
+"""What answers a request: a message that is at hand, an exchange, or what comes from another replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A request that may have to wait before anything answers it: it keeps no other one of its batch waiting."""
+
+    start: Callable[[], Awaitable[Started]]
+
+
+Element = Started | Later
+_Out = asyncio.Queue[Message | None]
 
 
 async def drive_batch(
-    service: Service, request: web.BaseRequest, started: Sequence[Started], accept: Acceptance
+    service: Service, request: web.BaseRequest, elements: Sequence[Element], accept: Acceptance
 ) -> web.StreamResponse:
-    """202 where nothing is to be answered. Elements that are not under way yet answer at once."""
-    if not started:
+    """202 where nothing is to be answered. Elements that are at hand, all of them, are answered at once."""
+    if not elements:
         return reply.accepted()
-    out: asyncio.Queue[Message | None] = asyncio.Queue(_AHEAD if accept.sse else 0)
-    readers = [asyncio.create_task(_read(service, one, out, accept.sse)) for one in started]
-    here = [one[0] for one in started if isinstance(one, tuple)]
-    for exchange in here:
-        service.exchanges.watch(exchange)
+    if accept.json and all(isinstance(one, Message) for one in elements):
+        return reply.json(_array([one.raw for one in elements if isinstance(one, Message)]))
+    out: _Out = asyncio.Queue(_AHEAD if accept.sse else 0)
+    readers = [asyncio.create_task(_read(service, one, out, accept.sse)) for one in elements]
+    ending = asyncio.create_task(_end(readers, out))
     try:
-        if all(isinstance(one, Message) for one in started) and accept.json:
-            return reply.json(_array([one.raw for one in started if isinstance(one, Message)]))
         if accept.sse:
-            return await _stream(service, request, out, len(readers))
-        await asyncio.wait(readers)
-        final = [message.raw for message in _drained(out) if message.last]
-        return reply.json(_array(final)) if final else reply.accepted()
+            answer = await _stream(service, request, out)
+        else:
+            await ending
+            final = [message.raw for message in _drained(out) if message.last]
+            answer = reply.json(_array(final)) if final else reply.accepted()
+        for reader in readers:
+            reader.result()  # nobody foresaw what it raises
+        return answer
     finally:
+        ending.cancel()
         for reader in readers:
             reader.cancel()
-        for exchange in here:
-            service.exchanges.unwatch(exchange)
 
 
-async def _read(service: Service, one: Started, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
-    """Puts the element's messages into `out`, and None at its end."""
+async def _end(readers: "Sequence[asyncio.Task[None]]", out: _Out) -> None:
+    """Puts None into `out` when all have put what they read there."""
+    await asyncio.wait(readers)
+    await out.put(None)
+
+
+async def _read(service: Service, one: Element, out: _Out, can_ask: bool) -> None:
+    """Puts the element's messages into `out`."""
+    if isinstance(one, Later):
+        one = await one.start()
     match one:
         case Message():
             await out.put(one)
         case Far():
             await _follow(one.feed, one.id, out, can_ask)
         case (exchange, to):
-            await _run(service, exchange, to, out, can_ask)
-    await out.put(None)
+            service.exchanges.watch(exchange)
+            try:
+                await _run(service, exchange, to, out, can_ask)
+            finally:
+                service.exchanges.unwatch(exchange)
 
 
-async def _run(
-    service: Service, exchange: Exchange, to: Addressee, out: "asyncio.Queue[Message | None]", can_ask: bool
-) -> None:
+async def _run(service: Service, exchange: Exchange, to: Addressee, out: _Out, can_ask: bool) -> None:
     cursor = 0
     while items := await exchange.read(cursor):
         cursor = items[-1][0]
@@ -87,7 +109,7 @@ async def _run(
                 await out.put(message)
 
 
-async def _follow(feed: Feed, ident: RequestId, out: "asyncio.Queue[Message | None]", can_ask: bool) -> None:
+async def _follow(feed: Feed, ident: RequestId, out: _Out, can_ask: bool) -> None:
     try:
         while items := await feed.read():
             for message, _ in map(unpack, items):
@@ -99,21 +121,15 @@ async def _follow(feed: Feed, ident: RequestId, out: "asyncio.Queue[Message | No
         feed.leave()
 
 
-async def _stream(
-    service: Service, request: web.BaseRequest, out: "asyncio.Queue[Message | None]", running: int
-) -> web.StreamResponse:
+async def _stream(service: Service, request: web.BaseRequest, out: _Out) -> web.StreamResponse:
     stream = reply.Stream(request, service.settings.streams.keep_alive_s)
     await stream.open()
-    while running:
-        message = await stream.waiting(out.get())
-        if message is None:
-            running -= 1
-        else:
-            await stream.message(message)
+    while (message := await stream.waiting(out.get())) is not None:
+        await stream.message(message)
     return await stream.end()
 
 
-def _drained(out: "asyncio.Queue[Message | None]") -> list[Message]:
+def _drained(out: _Out) -> list[Message]:
     messages = []
     while not out.empty():
         message = out.get_nowait()

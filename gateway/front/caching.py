@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from gateway.cache.cache import Asked, Found
+from gateway.cache.cache import Found
+from gateway.cache.filling import Asked
 from gateway.cache.shelf import Held
 from gateway.front import operation, reply
 from gateway.front.service import Caller, Service
@@ -43,10 +44,14 @@ class Wanted:
     effective: Effective
 
 
+def may_fill(service: Service, route: Route, method: str) -> bool:
+    """Whether a request of this kind may have to wait for what the cache fetches, whatever its upstream."""
+    return route.cache and service.settings.cache.max_bytes > 0 and cache.is_cacheable(method)
+
+
 def may_keep(service: Service, route: Route, upstream: Upstream, method: str) -> bool:
     """Whether the cache is to be asked at all for requests of this kind."""
-    is_on = route.cache and upstream.settings.cache.enabled and service.settings.cache.max_bytes > 0
-    return is_on and cache.is_cacheable(method)
+    return upstream.settings.cache.enabled and may_fill(service, route, method)
 
 
 async def from_cache(

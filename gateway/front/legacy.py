@@ -1,44 +1,41 @@
-"""Requests of legacy clients: sessions, calls, answers to asks, the standalone stream and its resumption.
+"""Requests of legacy clients in their sessions: calls, answers to asks, the standalone stream and its resumption. How
+sessions begin and end: `gateway/front/lifecycle.py`.
 
-Specification: 2025-11-25 basic/lifecycle and basic/transports, and the revisions before it. In a live session every
+Specification: 2025-11-25 basic/transports, and the revisions before it. In a live session every
 JSON-RPC error that answers a request is HTTP 200.
 """
 
 import contextlib
-import secrets
-import time
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
 from gateway.exchange import Exchange
 from gateway.front import elsewhere, operation, reply
-from gateway.front.batch import Far, Started, drive_batch
-from gateway.front.caching import Wanted, from_cache
+from gateway.front.batch import Element, Far, Later, Started, drive_batch
+from gateway.front.caching import Wanted, from_cache, may_fill
 from gateway.front.drive import drive_feed, drive_legacy, drive_standalone
-from gateway.front.elsewhere import Pinned, Written
+from gateway.front.elsewhere import Written
+from gateway.front.lifecycle import initialize, owner_of, pinned_at
 from gateway.front.resuming import resumed
 from gateway.front.service import Caller, Service
 from gateway.front.subscribing import SUBSCRIPTIONS, subscribe, subscribed
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.changes import LEVEL, STREAM
-from gateway.upstreams.base import Connector
 from gateway.upstreams.legacy import LegacyConnector
 from gateway.upstreams.pool import Upstream
-from policies import apps, jsonrpc, routing, session, task_ids
-from policies.admission import Acceptance, Head, legacy_version, meta_of, progress_token
+from policies import apps, jsonrpc, task_ids
+from policies.admission import Acceptance, Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
-from policies.errors import ClientFault, Fault, Rejection, SessionGone, UpstreamFault
+from policies.errors import Fault, Rejection, SessionGone
 from policies.exchange import Call, Dialect, FrontSession, Reply
 from policies.headers import name_of
 from policies.mcp import (
     CANCELLED,
     HEADER_LAST_EVENT,
-    HEADER_SESSION,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    LATEST_LEGACY,
-    LEGACY_VERSIONS,
     LISTEN,
     LOG_LEVELS,
     META_LOG_LEVEL,
@@ -49,10 +46,7 @@ from policies.mcp import (
     Json,
 )
 from policies.translation import subscriptions
-from policies.translation.discover import Description, client_capabilities, for_host, initialize_result
-
-DESCRIBE_S = 10.0
-"""How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
+from policies.translation.discover import client_capabilities
 
 GONE = 404
 """The status of an error that says: the session is gone, start anew."""
@@ -68,7 +62,7 @@ async def serve(
     noted = operation.of(request)
     noted.rung = "session"
     if isinstance(message, jsonrpc.Request) and message.method == "initialize":
-        return await _initialize(service, request, head, message)
+        return await initialize(service, request, head, message)
     owner = await owner_of(service, request, head)
     if isinstance(owner, Rejection):
         return reply.rejected(owner, message.id if isinstance(message, jsonrpc.Request) else None)
@@ -79,18 +73,6 @@ async def serve(
         return await _request(service, request, head, owner, message)
     await take(service, request, head, owner, message)
     return reply.accepted()
-
-
-async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> FrontSession | Rejection:
-    """The session of this request: 400 without a token or with an unknown version, 404 for any token that is not
-    this caller's live one."""
-    token = request.headers.get(HEADER_SESSION)
-    if token is None:
-        return Rejection(INVALID_REQUEST, f"{HEADER_SESSION} is missing; start with initialize", http=400)
-    found = await service.session(head.route, token, service.principal(head, request.headers))
-    if not isinstance(found, Rejection):
-        operation.of(request).session = found.id
-    return legacy_version(head.version) or found
 
 
 async def take(
@@ -116,7 +98,7 @@ async def take(
     try:
         connector = await upstream.connector("legacy", call.forwarded)
         if isinstance(connector, LegacyConnector):
-            pinned = await _pinned(service, request, head, upstream, owner)
+            pinned = await pinned_at(service, request, head, upstream, owner)
             if pinned is not None:
                 return await pinned.take(message.method, message.params)
             call = replace(call, capabilities=client_capabilities(call.capabilities, "legacy", connector.dialect))
@@ -139,22 +121,6 @@ async def _answered(service: Service, owner: FrontSession, message: jsonrpc.Resp
     return service.exchanges.reply(owner.id, exchange_id, answer)
 
 
-async def _pinned(
-    service: Service, caller: Caller, head: Head, upstream: Upstream, owner: FrontSession
-) -> Pinned | None:
-    """The session, where it is only to be reached through another replica, which has what it runs on: a process of a
-    command, or a stream. A stream, or a process of its own, has ended with its replica; of common processes each
-    replica has an equal, and one takes the session over."""
-    mail, sessions = service.state.mail, upstream.legacy.sessions
-    found = await sessions.find(owner)
-    replica = mail.elsewhere(upstream.session_transport.holder(found.id or "")) if found is not None else None
-    is_common = upstream.http is None and upstream.settings.scope == "shared"
-    if replica is not None and not await mail.lives(replica):
-        renewed = await sessions.renewed(owner, found, (), {}) if is_common else None
-        replica = mail.elsewhere(renewed.id or "") if renewed is not None else None
-    return Pinned(service, replica, head.route, owner, caller, is_common) if replica is not None else None
-
-
 async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
     """GET: the standalone stream, or with `Last-Event-ID` the rest of the stream that it names."""
     owner = await owner_of(service, request, head)
@@ -164,7 +130,7 @@ async def stream(service: Service, request: web.BaseRequest, head: Head) -> web.
     rest = None if last is None else await resumed(service, request, owner, last)
     if rest is not None:
         return rest
-    pinned = await _pinned(service, request, head, service.upstream_for(head.route, LISTEN, None), owner)
+    pinned = await pinned_at(service, request, head, service.upstream_for(head.route, LISTEN, None), owner)
     if pinned is not None:
         return await drive_feed(service, request, await pinned.serve(None))
     exchange, to = await standalone(service, request, head, owner)
@@ -196,92 +162,6 @@ async def _announce(service: Service, owner: FrontSession, stream: Exchange) -> 
         await state.mail.tell_all("superseded", owner.id.encode())
     except StoreUnavailable:
         return  # subscriptions that come to another replica meanwhile are not heard on it
-
-
-async def delete(service: Service, request: web.BaseRequest, head: Head) -> web.StreamResponse:
-    """DELETE: the session ends here and at its upstreams; the token is dead from now on."""
-    owner = await owner_of(service, request, head)
-    if isinstance(owner, Rejection):
-        return reply.rejected(owner)
-    await end_everywhere(service, request, head, owner)
-    return web.Response(status=200)
-
-
-async def end_everywhere(service: Service, request: Caller, head: Head, owner: FrontSession) -> None:
-    """The session ends here, and at its upstreams."""
-    await service.end_session(owner)
-    for name in {name for _, name in head.route.references()}:
-        upstream = service.upstreams[name]
-        pinned = await _pinned(service, request, head, upstream, owner)
-        if pinned is None:
-            await upstream.legacy.sessions.end(owner, service.forwarded(upstream, request))
-        elif (there := await upstream.legacy.sessions.find(owner)) is not None:
-            await service.state.mail.tell(pinned.replica, "delete", jsonrpc.dumps([name, there.id, there.version]))
-
-
-async def _initialize(
-    service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Request
-) -> web.StreamResponse:
-    try:
-        opened = await open_session(service, request, head, message)
-        token = service.seal(opened[0])
-        service.metrics.sessions_opened.add()
-        operation.of(request).session = opened[0].id
-    except Fault as fault:
-        return await reply.failed(request, fault.rejection(), message.id)
-    result = Message(jsonrpc.response(message.id, opened[1]), last=True)
-    return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
-
-
-async def open_session(
-    service: Service, request: Caller, head: Head, message: jsonrpc.Request
-) -> tuple[FrontSession, Json]:
-    """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
-    asked, declared = message.params.get("protocolVersion"), message.params.get("capabilities")
-    info = message.params.get("clientInfo")
-    if not isinstance(asked, str) or not isinstance(declared, dict) or not isinstance(info, dict):
-        raise ClientFault(
-            "initialize needs params.protocolVersion (string), params.capabilities and params.clientInfo (objects)",
-            code=INVALID_PARAMS,
-            http=400,
-        )
-    version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
-    upstream = service.upstream_for(head.route, "initialize", None)
-    noted = operation.of(request)
-    noted.goes_to(upstream, "initialize", None)
-    now_s = int(time.time())
-    effective = service.effective(head.route, head.client, declared)
-    capabilities, profile = effective.capabilities, effective.profile
-    opened = FrontSession(
-        secrets.token_hex(12),
-        session.route_key(head.route),
-        version,
-        session.bounded_info(info),
-        capabilities,
-        service.principal(head, request.headers),
-        now_s,
-        now_s + service.settings.sessions.ttl_s,
-    )
-
-    credentials = service.forwarded(upstream, request)
-
-    async def describe(connector: Connector) -> Description:
-        nonlocal opened
-        noted.upstream_era = connector.dialect.era
-        if isinstance(connector, LegacyConnector):
-            told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
-            inner, description = await connector.sessions.open(told, info, version, credentials)
-            opened = replace(opened, upstreams={upstream.name: inner})
-            return description
-        described = await upstream.describe(DESCRIBE_S, credentials)
-        if described is None:  # a session is told its capabilities once: none is worse than to try again
-            raise UpstreamFault(f"upstream {upstream.name} does not describe itself", http=503)
-        return described[0]
-
-    # an `initialize` that a server of the other era refuses has opened nothing, and is tried again after a new probe
-    description = await upstream.paired("legacy", describe, again=True, credentials=credentials)
-    result = initialize_result(description, version, routing.synthesised_info(head.route))
-    return opened, for_host(result, profile, lists_apps=await upstream.lists_apps(head.route, profile, credentials))
 
 
 async def _request(
@@ -323,7 +203,7 @@ async def start(
             return await subscribe(service, upstream, call, message)
         level = (await service.state.changes.of(owner.id)).get(LEVEL)
         call = replace(call, log_level=level.decode() if level is not None else None)
-    elif (pinned := await _pinned(service, request, head, upstream, owner)) is not None:
+    elif (pinned := await pinned_at(service, request, head, upstream, owner)) is not None:
         return await pinned.serve(message)
     to = service.showing(Addressee(call.front, message.id, message.method, call.params), call.profile)
     wanted = Wanted(upstream, call, to, service.of_session(owner))
@@ -394,22 +274,30 @@ async def _batch(
         return reply.rejected(Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST"))
     if len(messages) > limit:
         return reply.rejected(Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages"))
-    started: list[Started] = []
+    elements: list[Element] = []
     for message in messages:
         match message:
             case Rejection():
-                started.append(error(message, None))
+                elements.append(error(message, None))
             case jsonrpc.Request(method="initialize"):
-                started.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
+                elements.append(error(Rejection(INVALID_REQUEST, "initialize may not be in a batch"), message.id))
             case jsonrpc.Request():
-                try:
-                    one = await start(service, request, head, owner, message)
-                    started.append(Far(message.id, one.feed) if isinstance(one, Written) else one)
-                except Fault as fault:
-                    started.append(error(fault.rejection(), message.id))
+                begin = partial(_started, service, request, head, owner, message)
+                elements.append(Later(begin) if may_fill(service, head.route, message.method) else await begin())
             case _:
                 await take(service, request, head, owner, message)
-    return await drive_batch(service, request, started, head.accept)
+    return await drive_batch(service, request, elements, head.accept)
+
+
+async def _started(
+    service: Service, request: web.BaseRequest, head: Head, owner: FrontSession, message: jsonrpc.Request
+) -> Started:
+    """As `start`, for an element of a batch: what goes wrong with it is its own answer."""
+    try:
+        started = await start(service, request, head, owner, message)
+    except Fault as fault:
+        return error(fault.rejection(), message.id)
+    return Far(message.id, started.feed) if isinstance(started, Written) else started
 
 
 async def _single(request: web.BaseRequest, message: Message, accept: Acceptance) -> web.StreamResponse:

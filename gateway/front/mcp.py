@@ -11,9 +11,10 @@ from functools import partial
 from aiohttp import web
 
 from gateway.drain import REFUSED
-from gateway.front import body, legacy, modern, operation, reply
+from gateway.front import body, legacy, lifecycle, modern, operation, reply
 from gateway.front.http_sse import HttpSse
 from gateway.front.service import CALLER, Service
+from gateway.front.unread import serve_unread
 from gateway.logs import fields
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
@@ -101,7 +102,7 @@ class Mcp:
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
         if request.method == "DELETE":
-            return await legacy.delete(service, request, head)
+            return await lifecycle.delete(service, request, head)
         return await self._post(service, request, head, late=late)
 
     def _preflight(self, service: Service, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
@@ -129,7 +130,7 @@ class Mcp:
         if is_read or is_to_be_read(raw, baggage=service.settings.tracing.baggage):
             unread = None
         else:
-            unread = await modern.serve_unread(service, request, head, raw)
+            unread = await serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)

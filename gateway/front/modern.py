@@ -4,7 +4,6 @@ Specification: 2026-07-28 basic/transports/streamable-http, server/discover. The
 suite and both SDKs accept.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +11,7 @@ from aiohttp import web
 
 from gateway.front import elsewhere, operation, reply
 from gateway.front.caching import Wanted, from_cache, may_keep
+from gateway.front.calls import OF_TOOLS, call_of, learner
 from gateway.front.drive import drive_modern
 from gateway.front.elsewhere import Followed, TaskGone, retry
 from gateway.front.gathering import Gathered, parted
@@ -19,39 +19,27 @@ from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
 from gateway.tracing import Traced, carrying
-from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.probe import Credentials
-from policies import apps, apps_marks, headers, inline, jsonrpc, routing, task_ids
+from policies import apps, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
 from policies.errors import ClientFault, Fault, Rejection, UpstreamFault
-from policies.exchange import Call, Dialect
+from policies.exchange import Dialect
 from policies.identity import client_of
 from policies.mcp import (
-    HEADER_METHOD,
     HEADER_NAME,
-    HEADER_PARAM,
-    HEADER_VERSION,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_MODERN,
     LISTEN,
     MAY_ASK,
     META_CLIENT_CAPABILITIES,
-    META_CLIENT_INFO,
     META_LOG_LEVEL,
-    META_PROGRESS_TOKEN,
-    META_SERVER_INFO,
-    META_SUBSCRIPTION_ID,
-    META_VERSION,
     READS,
     REMOVED_METHODS,
-    Json,
 )
-from policies.peek import declared
 from policies.profiles import Effective, Profile
-from policies.request_state import mentions
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
 from policies.trace_context import BAGGAGE
@@ -61,74 +49,6 @@ DISCOVER_S = 2.0
 """How long `server/discover` waits for an upstream that has never described itself: clients give a probe 5 to 10 s."""
 
 _DIALECT = Dialect("modern", LATEST_MODERN)
-_NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
-_OF_TOOLS = frozenset({"tools/list", "tools/call"})
-_OWN_META = frozenset(
-    {META_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_PROGRESS_TOKEN}
-    | {META_SUBSCRIPTION_ID, META_SERVER_INFO}
-)
-
-
-async def serve_unread(service: Service, request: web.BaseRequest, head: Head, raw: bytes) -> web.StreamResponse | None:
-    """Splices on the headers alone, where the upstream that they name verifies them itself (`verifies_headers`): not a
-    byte of the body is parsed. None where this request is not of that kind."""
-    said = _told_by_headers(request, head)
-    if said is None:
-        return None
-    method, name = said
-    upstream = service.upstream_for(head.route, method, name or None, request.headers)
-    # below some ceilings, the upstream must not be told all that stands in the body
-    withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
-    is_kept = may_keep(service, head.route, upstream, method)
-    if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
-        return None
-    noted = operation.of(request)
-    noted.method, noted.era, noted.rung = method, "modern", "profile"
-    noted.goes_to(upstream, method, name)
-    try:
-        forwarded = service.forwarded(upstream, request)
-        connector = await upstream.connector("modern", forwarded)
-        noted.upstream_era = connector.dialect.era
-        if connector.dialect.era != "modern":
-            return None
-        tasks = service.task_ids(head, upstream, request, "modern")
-        if tasks is not None and method == LISTEN:
-            return None
-        if task_ids.names_task(method) and (tasks is not None or not name):
-            return None
-        bond = service.bond(head, upstream, request) if method in MAY_ASK else None
-        if bond is not None and mentions(raw):
-            return None
-        if method in _NAMES_RESOURCE and apps_marks.might_show(raw):
-            return None
-        learn = None
-        if method in _OF_TOOLS:
-            call = _unread(service, request, head, upstream, said, raw)
-            if await connector.hides(call):
-                return reply.rejected(apps.unknown_tool(name), jsonrpc.readable_id(raw))
-            learn = _learner(connector, call)
-        profile = partial(_profile_of, service, head, raw)
-        relay = Relay(
-            service, request, method, upstream, forwarded, profile, bond, tasks, uri=name or None, learn=learn
-        )
-        return await splice(relay, raw)
-    except Fault as fault:
-        if isinstance(fault, UpstreamFault) and fault.contradiction:
-            await upstream.forget_era()
-        return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
-
-
-def _told_by_headers(request: web.BaseRequest, head: Head) -> tuple[str, str] | None:
-    """Method and name (empty where there is none) of a request that may be spliced; None where they tell less."""
-    method = request.headers.get(HEADER_METHOD)
-    if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):
-        return None
-    if any(len(request.headers.getall(line, ())) > 1 for line in (HEADER_VERSION, HEADER_METHOD, HEADER_NAME)):
-        return None
-    try:
-        return method, headers.decode(request.headers.get(HEADER_NAME, ""))
-    except ValueError:
-        return None
 
 
 async def serve(
@@ -196,13 +116,13 @@ async def _serve(
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
                 learn = None
-                if message.method in _OF_TOOLS and not profile.shows_apps:
-                    call = _call(service, request, head, sent, upstream, headless=False)
+                if message.method in OF_TOOLS and not profile.shows_apps:
+                    call = call_of(service, request, head, sent, upstream, headless=False)
                     call = replace(call, profile=profile)
                     if await connector.hides(call):
                         noted.rung = "profile"
                         return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
-                    learn = _learner(connector, call)
+                    learn = learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
                 return await splice(Relay(*of, learn, span), body)
@@ -286,7 +206,7 @@ async def _start(
             if isinstance(params, Rejection):
                 return error(params, message.id)
             sent = replace(sent, params=params)
-    call = replace(_call(service, request, head, sent, upstream, headless), profile=profile)
+    call = replace(call_of(service, request, head, sent, upstream, headless), profile=profile)
     call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
@@ -348,7 +268,7 @@ async def _from_cache(
     operation.of(request).upstream_era = connector.dialect.era
     if message.method == "server/discover" and connector.dialect.era == "legacy":
         return None
-    call = _call(service, request, head, message, upstream, headless=False)
+    call = call_of(service, request, head, message, upstream, headless=False)
     tasks = service.task_ids(head, upstream, request, "modern") if connector.dialect.era == "modern" else None
     to = service.showing(replace(_addressee(message), tasks=tasks), effective.profile)
     wanted = Wanted(upstream, call, to, effective)
@@ -381,28 +301,6 @@ def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonr
         return message, effective
     meta = {**meta, META_CLIENT_CAPABILITIES: effective.capabilities}
     return replace(message, params={**message.params, "_meta": meta}), effective
-
-
-def _unread(
-    service: Service, request: Caller, head: Head, upstream: Upstream, said: tuple[str, str], raw: bytes
-) -> Call:
-    """A request for tools of which no more is known than its headers say, and what its client can show. A list counts
-    as one page of several where the body might name a cursor."""
-    (method, name), effective = said, _effective(service, head, raw)
-    params: Json = {"name": name, "_meta": {META_CLIENT_CAPABILITIES: effective.capabilities}}
-    if method == "tools/list" and (b'"cursor"' in raw or apps_marks.might_show(raw)):  # which sees escaped letters
-        params["cursor"] = "?"
-    call = _call(service, request, head, jsonrpc.Request("", method, params), upstream, headless=False)
-    return replace(call, profile=effective.profile)
-
-
-def _effective(service: Service, head: Head, raw: bytes) -> Effective:
-    """What holds for a body that nobody has read yet; the plain surface where it declares nothing."""
-    return service.effective(head.route, head.client, declared(raw) or {})
-
-
-def _profile_of(service: Service, head: Head, raw: bytes) -> Profile:
-    return _effective(service, head, raw).profile
 
 
 def _for_upstream(
@@ -455,34 +353,6 @@ def retried(service: Service, route: Route, principal: str, message: jsonrpc.Req
 def _addressee(message: jsonrpc.Request) -> Addressee:
     params = {k: v for k, v in message.params.items() if k != "_meta"}
     return Addressee(_DIALECT, message.id, message.method, params, progress_token(meta_of(message.params)))
-
-
-def _call(
-    service: Service, request: Caller, head: Head, message: jsonrpc.Request, upstream: Upstream, headless: bool
-) -> Call:
-    meta = meta_of(message.params)
-    info = meta.get(META_CLIENT_INFO)
-    sent, rest = service.sent(upstream, request, {k: v for k, v in meta.items() if k not in _OWN_META})
-    return Call(
-        message.method,
-        {k: v for k, v in message.params.items() if k != "_meta"},
-        rest,
-        meta[META_CLIENT_CAPABILITIES],
-        info if isinstance(info, dict) else None,
-        service.principal(head, request.headers),
-        _DIALECT,
-        meta.get(META_LOG_LEVEL),
-        progress_token(meta) is not None,
-        None,
-        tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        sent,
-        headless,
-    )
-
-
-def _learner(connector: Connector, call: Call) -> Callable[[Json], None] | None:
-    """What is to hear of the answer to a list of tools, which tells a host without Apps from then on what there is."""
-    return partial(connector.learn, call) if call.method == "tools/list" and not call.profile.shows_apps else None
 
 
 def _describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:

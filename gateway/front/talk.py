@@ -16,7 +16,7 @@ from typing import Any
 
 from gateway.background import Background
 from gateway.exchange import Exchange
-from gateway.front import legacy, modern
+from gateway.front import legacy, lifecycle, modern
 from gateway.front.drive import refused
 from gateway.front.elsewhere import Followed, Written
 from gateway.front.gathering import Gathered
@@ -98,7 +98,7 @@ class Talk:
         if self.owner is not None and self._via is not None:
             with contextlib.suppress(TimeoutError, Fault):
                 async with asyncio.timeout(FAREWELL_S):
-                    await legacy.end_everywhere(self._via.service, self._via.caller, self._via.head, self.owner)
+                    await lifecycle.end_everywhere(self._via.service, self._via.caller, self._via.head, self.owner)
 
     # in
 
@@ -172,9 +172,9 @@ class Talk:
             self._listening = None
         if self.owner is not None:
             ended, self.owner = self.owner, None
-            await legacy.end_everywhere(via.service, via.caller, via.head, ended)
+            await lifecycle.end_everywhere(via.service, via.caller, via.head, ended)
         try:
-            opened, result = await legacy.open_session(via.service, via.caller, via.head, message)
+            opened, result = await lifecycle.open_session(via.service, via.caller, via.head, message)
         except Fault:
             if self._opening is asyncio.current_task():
                 self._opening = None  # there is no session, and none is to come

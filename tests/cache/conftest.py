@@ -27,8 +27,9 @@ MAX_BYTES = 64 << 20
 @dataclass(frozen=True, slots=True)
 class House:
     """Routes: `/modern` and `/trusting` (`trust_public`) lead to `modern`, as do `/eager` (stale while revalidated),
-    `/strict` (never stale), `/off` and `/own` (times of the operator's); `/telling` to `telling`, which tells of
-    changes; `/legacy` (times of the operator's) and `/plain` to `legacy`."""
+    `/hasty` (the same, but not while the server fails), `/strict` (never stale), `/off` and `/own` (times of the
+    operator's); `/telling` to `telling`, which tells of changes; `/legacy` (times of the operator's) and `/plain` to
+    `legacy`."""
 
     gateway: GatewayProcess
     modern: ModernUpstream
@@ -63,6 +64,7 @@ async def shared_house() -> AsyncIterator[House]:
             "modern": modern,
             "trusting": (modern, {"cache": {"trust_public": True}}),
             "eager": (modern, {"cache": {"stale_while_revalidate_s": 3600}}),
+            "hasty": (modern, {"cache": {"stale_while_revalidate_s": 3600, "stale_if_error_s": 0}}),
             "strict": (modern, {"cache": {"stale_if_error_s": 0}}),
             "off": (modern, {"cache": {"enabled": False}}),
             "own": (modern, {"cache": {"lists_ttl_s": 600, "reads_ttl_s": 600}}),

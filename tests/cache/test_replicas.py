@@ -25,6 +25,7 @@ from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream
 from tests.raw_front import Answer, Front, modern_headers, modern_request
 from tests.scrape import settled
+from tests.scripted import Err
 from tests.valkey import Server, started
 
 APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
@@ -96,19 +97,61 @@ async def test_what_one_replica_has_fetched_the_other_gives_out() -> None:
         assert {made(one) for one in page} == {0}
 
 
+CHANGES, PROMPT_S = 5, 1.0
+"""The median of so many counts: one may find the machine busy."""
+
+
+async def becomes(pair: Two, wanted: int, **more: Any) -> None:
+    """Both replicas have heard of a change."""
+    for index in (0, 1):
+        async with asyncio.timeout(DEADLINE_S):
+            while made(await pair.list(index, **more)) != wanted:
+                pass
+
+
 @pytest.mark.field("I5")
-async def test_a_change_that_is_told_to_one_replica_ends_the_entry_at_the_other() -> None:
+async def test_a_change_that_is_told_to_one_replica_ends_the_entry_at_the_other_within_a_second() -> None:
     async with two() as pair:
         await same_at_both(pair)
         [stream] = pair.tagging.upstream.listeners  # one replica reads it
-        pair.tagging.made = 1
-        await stream.notify("notifications/tools/list_changed", {})
-        for index in (0, 1):
-            async with asyncio.timeout(DEADLINE_S):
-                while made(await pair.list(index)) != 1:
-                    pass
+        took_s = []
+        for change in range(1, CHANGES + 1):
+            pair.tagging.made = change
+            began_s = asyncio.get_running_loop().time()
+            await stream.notify("notifications/tools/list_changed", {})
+            await becomes(pair, change)
+            took_s.append(asyncio.get_running_loop().time() - began_s)
+            await same_at_both(pair)
+            assert made(await pair.list(0)) == made(await pair.list(1)) == change
+        assert sorted(took_s)[CHANGES // 2] < PROMPT_S, took_s
+
+
+async def test_an_answer_that_a_change_overtakes_is_given_to_its_own_caller_at_most_and_never_stored() -> None:
+    """At the replica that asked, at the one that waited for it, and at one that has only the store to read."""
+    asks = {"capabilities": HOSTS["plain-asks"]}
+    async with two() as pair:
         await same_at_both(pair)
-        assert made(await pair.list(0)) == made(await pair.list(1)) == 1
+        [stream] = pair.tagging.upstream.listeners
+        before, slow = pair.tagging.count, asyncio.Event()
+        pair.tagging.hold = slow
+        late = asyncio.create_task(pair.list(1, **asks))
+        await pair.tagging.when(before + 1)
+        waiting = asyncio.create_task(pair.list(0, **asks))
+        await settled(pair.replicas.replicas[0], "mcp_front_door_requests_in_flight", 1)
+        pair.tagging.made, pair.tagging.hold = 1, asyncio.Event()
+        pair.tagging.hold.set()
+        await stream.notify("notifications/tools/list_changed", {})
+        await becomes(pair, 1)
+        after = pair.tagging.count
+        assert made(await pair.list(0, **asks)) == made(await pair.list(1, **asks)) == 1  # none waits for the old one
+        slow.set()
+        assert (made(await late), made(await waiting)) == (0, 1)
+        for index in (0, 1):
+            found = await pair.list(index, **asks)
+            assert (how(found), made(found)) == ("cache;desc=hit", 1)
+        third = await pair.replicas.start_another()
+        assert made(await third.front().modern("tools/list", **asks)) == 1
+        assert pair.tagging.count == after + 1
 
 
 async def test_an_answer_that_was_under_way_at_the_other_replica_is_never_kept() -> None:
@@ -162,6 +205,37 @@ async def test_a_thousand_cold_clients_are_one_request_upstream(store: str) -> N
         assert sorted(answer.final["id"] for answer in found) == list(range(CLIENTS))
         assert {name(answer) for answer in found} == {"nobody-plain-mute-first"}
         assert pair.tagging.count == wanted
+
+
+async def left(clients: "list[asyncio.Task[Answer]]") -> None:
+    for client in clients:
+        client.cancel()
+    await asyncio.wait(clients)
+
+
+@pytest.mark.parametrize("who", ["the first", "all of the replica that asks"])
+async def test_of_a_thousand_cold_clients_some_leave_and_the_others_are_answered(who: str) -> None:
+    async with two() as pair:
+        pair.tagging.hold.clear()
+        clients = [asyncio.create_task(pair.list(0))]
+        await pair.tagging.when(1)
+        clients += [asyncio.create_task(pair.list(n % 2, ident=n)) for n in range(1, CLIENTS)]
+        leaving = [clients[n] for n in range(CLIENTS) if n == 0 or (who != "the first" and n % 2 == 0)]
+        wanted = 1 if who == "the first" else 2
+        try:
+            for index in (0, 1):
+                await settled(pair.replicas.replicas[index], "mcp_front_door_requests_in_flight", CLIENTS / 2)
+            await left(leaving)
+            still = CLIENTS / 2 - len(leaving)
+            await settled(pair.replicas.replicas[0], "mcp_front_door_requests_in_flight", still)
+            await pair.tagging.when(wanted)
+        finally:
+            pair.tagging.hold.set()
+        found = await asyncio.gather(*(client for client in clients if client not in leaving))
+        assert {name(answer) for answer in found} == {"nobody-plain-mute-first"}
+        assert len(found) == CLIENTS - len(leaving)
+        assert name(await pair.list(0)) == "nobody-plain-mute-first"
+        assert pair.tagging.count == wanted  # what the second one has brought is in the store
 
 
 async def test_a_replica_that_dies_while_it_fetches_is_not_waited_for() -> None:
@@ -321,6 +395,21 @@ async def test_ten_thousand_lists_of_tenants_hosts_and_eras_never_cross(scope: s
         contexts = len(TENANTS) * len(HOSTS) * 2
         print(f"\n{REQUESTS} lists were {pair.tagging.count} at the upstream, for {contexts} contexts")
         assert contexts <= pair.tagging.count <= 4 * contexts
+
+
+async def test_a_dead_cursor_ends_a_list_whose_page_another_replica_has_fetched() -> None:
+    async with two() as pair:
+        await pair.list(0)
+        before = pair.tagging.count
+        pair.tagging.upstream.on["tools/list"] = Err(-32602, "gone")
+        for cursor, ends in (("bogus", False), ("2", True)):
+            assert (await pair.front(1).modern("tools/list", {"cursor": cursor})).code == -32602
+            if not ends:
+                assert how(await pair.list(0)) == "cache;desc=hit"
+        async with asyncio.timeout(DEADLINE_S):
+            while (await pair.list(0)).final.get("error") is None:
+                pass
+        assert pair.tagging.count > before + 2
 
 
 async def test_clients_with_keys_share_what_is_public_and_nothing_else() -> None:

@@ -286,12 +286,27 @@ async def test_each_page_has_an_entry_of_its_own_and_a_cursor_that_is_none_has_n
         assert (bogus.code, bogus.error["data"]) == (-32602, {"cursor": "bogus"})
 
 
-async def test_a_cursor_that_leads_nowhere_any_more_ends_all_pages(house: House) -> None:
-    house.modern.on["tools/list"] = pages
+async def dead_end(call: Call) -> Json | Err:
+    """The pages of a list whose second one the server no longer knows."""
+    return Err(-32602, "gone") if call.seen.params.get("cursor") == "2" else await pages(call)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "params", "ends"),
+    [
+        ("2", {}, True),
+        ("bogus", {}, False),
+        ("2", {"capabilities": {"roots": {}}}, False),  # of these the list was never asked for
+    ],
+)
+async def test_a_cursor_that_a_page_has_named_ends_all_pages_when_it_leads_nowhere_any_more_and_no_other_does(
+    house: House, cursor: str, params: Json, ends: bool
+) -> None:
+    house.modern.on["tools/list"] = dead_end
     front = house.front("modern")
     await front.modern("tools/list")
-    assert (await front.modern("tools/list", {"cursor": "gone"})).code == -32602
-    assert how(await front.modern("tools/list")) == "cache;desc=miss"
+    assert (await front.modern("tools/list", {"cursor": cursor}, **params)).code == -32602
+    assert how(await front.modern("tools/list")) == f"cache;desc={'miss' if ends else 'hit'}"
 
 
 async def test_a_list_of_a_server_with_sessions_is_kept_for_the_operators_time(house: House) -> None:
@@ -380,6 +395,44 @@ async def test_what_is_stale_is_given_while_another_is_fetched_where_it_may_be(h
             assert how(found) == "cache;desc=stale"
     assert how(found) == "cache;desc=hit"
     assert len(house.modern.calls("tools/list")) == 2
+
+
+NEWS: dict[str, tuple[str, Any, str]] = {
+    "a new list": ("eager", {"tools": [], **HOUR}, "cache;desc=hit"),
+    "one that is not to be kept": ("eager", {"tools": [], "ttlMs": 0}, "cache;desc=bypass"),
+    "an error": ("eager", Err(-32602, "no more"), "cache;desc=miss"),
+    "a failure, where its own answers are not to stand in": ("hasty", Err(-32603, "m", status=500), "cache;desc=miss"),
+}
+
+
+@pytest.mark.parametrize("news", NEWS)
+async def test_what_the_server_says_to_a_refresh_ends_what_is_stale(house: House, news: str) -> None:
+    route, said, outcome = NEWS[news]
+    front = house.front(route)
+    house.modern.on["tools/list"] = LISTS["tools/list"] | {"ttlMs": 1}
+    await front.modern("tools/list")
+    house.modern.on["tools/list"] = said
+    found = await expired(front)
+    assert (how(found), found.result["tools"]) == ("cache;desc=stale", [TOOL])
+    async with asyncio.timeout(DEADLINE_S):
+        while how(found := await front.modern("tools/list")) == "cache;desc=stale":
+            pass
+    for _ in range(3):
+        assert how(found) == outcome
+        assert found.final.get("result", {}).get("tools") != [TOOL]
+        found = await front.modern("tools/list")
+
+
+async def test_a_refresh_that_failed_is_not_tried_again_for_each_request(house: House) -> None:
+    front = house.front("eager")
+    house.modern.on["tools/list"] = LISTS["tools/list"] | {"ttlMs": 1}
+    await front.modern("tools/list")
+    house.modern.on["tools/list"] = Err(-32603, "m", status=503)
+    await expired(front)
+    await house.modern.seen("tools/list", 2)
+    for _ in range(30):
+        assert how(await front.modern("tools/list")) == "cache;desc=stale"
+    assert len(house.modern.calls("tools/list")) < 10  # once in five seconds
 
 
 async def test_a_client_that_leaves_takes_nobodys_answer_with_it(house: House) -> None:

@@ -155,6 +155,22 @@ def test_an_entry_of_ten_seconds_is_given_out_by_its_age(
     assert cache.remaining_ms(100.0, 10_000, now_s) == remaining_ms
 
 
+@pytest.mark.parametrize(
+    ("now_s", "settings", "may"),
+    [
+        (112.0, GRACE, True),
+        (129.999, GRACE, True),
+        (130.0, GRACE, False),
+        (112.0, UpstreamCache(stale_while_revalidate_s=5, stale_if_error_s=0), False),
+        (39.0, GRACE, False),
+    ],
+)
+def test_an_entry_stands_in_for_a_server_that_fails_for_its_own_time(
+    now_s: float, settings: UpstreamCache, may: bool
+) -> None:
+    assert cache.may_stand_in(100.0, 10_000, now_s, settings) is may
+
+
 def test_an_entry_lasts_as_long_as_it_is_good_for_anything() -> None:
     assert cache.lasts_s(100.0, 10_000, 104.0, GRACE) == 26.0
     assert cache.lasts_s(100.0, 10_000, 104.0, UpstreamCache(stale_if_error_s=0)) == 6.0

@@ -48,6 +48,14 @@ def test_no_two_of_them_are_alike() -> None:
     assert len({one.private for one in keys}) == len(keys)
 
 
+@pytest.mark.parametrize("cursor", ["b", "", "\ud800", "ä"])
+def test_the_key_of_another_page_is_that_of_a_request_for_it(cursor: str) -> None:
+    assert key().page(cursor) == key(replace(CALL, params={"cursor": cursor}))
+    assert key(replace(CALL, params={})).page(cursor) == key().page(cursor)
+    mine = replace(CALL, forwarded=(("X-Tenant", "a"),))
+    assert key(mine).page(cursor) == key(replace(mine, params={"cursor": cursor}))
+
+
 def test_a_principal_has_a_partition_of_its_own_and_a_part_in_the_common_one() -> None:
     one, other = key(), key(replace(CALL, principal="client:ci"))
     assert one.private != other.private
