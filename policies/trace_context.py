@@ -8,7 +8,7 @@ spans are and where they go is `gateway/tracing.py`'s business.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from policies.catalogue import OTHER
 from policies.headers import Headers
@@ -22,6 +22,14 @@ BAGGAGE: Final = "baggage"
 MAX_STATE_CHARS: Final = 512
 """Of a `tracestate` that is passed on (W3C, Limits)."""
 
+MAX_MEMBERS: Final = 32
+"""Of a `tracestate` (W3C, List)."""
+
+_TAIL: Final = r"[_0-9a-z\-*/]"
+_MEMBER: Final = re.compile(
+    rf"([a-z]{_TAIL}{{0,255}}|[a-z0-9]{_TAIL}{{0,240}}@[a-z]{_TAIL}{{0,13}})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
 _PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED: Final = 1
 _BAGGAGE: Final = f'"{BAGGAGE}"'.encode()
@@ -50,8 +58,16 @@ def read(parent: Any, state: Any = None) -> Context | None:
     trace_id, span_id = int(found[2], 16), int(found[3], 16)
     if not trace_id or not span_id:
         return None
-    fits = isinstance(state, str) and len(state) <= MAX_STATE_CHARS and state.isascii() and state.isprintable()
-    return Context(trace_id, span_id, bool(int(found[4], 16) & _SAMPLED), state if fits else "")
+    return Context(trace_id, span_id, bool(int(found[4], 16) & _SAMPLED), state if _is_state(state) else "")
+
+
+def _is_state(state: Any) -> TypeGuard[str]:
+    """Whether a `tracestate` is well-formed: a malformed one is dropped as a whole (W3C, tracestate Header)."""
+    if not isinstance(state, str) or len(state) > MAX_STATE_CHARS:
+        return False
+    members = [member for part in state.split(",") if (member := part.strip(" \t"))]
+    keys = {member.partition("=")[0] for member in members}
+    return len(keys) == len(members) <= MAX_MEMBERS and all(_MEMBER.fullmatch(member) for member in members)
 
 
 def brought(headers: Headers, meta: Mapping[str, Any]) -> Context | None:

@@ -87,7 +87,7 @@ class Operation:
             "mcp.method.name": method,
             "mcp.protocol.version": self.version if era_of(self.version) is not None else "",
             "mcp.session.id": self.session,
-            "jsonrpc.request.id": str(self.request_id)[:MAX_ID_CHARS],
+            "jsonrpc.request.id": str(self.request_id)[:MAX_ID_CHARS].encode(errors="replace").decode(),
             "network.transport": "tcp",
             "network.protocol.name": "http",
             "mcp_front_door.route": self.route,

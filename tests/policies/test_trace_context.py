@@ -44,7 +44,25 @@ def test_a_traceparent_is_read_or_is_none(parent: Any, sampled: bool | None) -> 
 
 @pytest.mark.parametrize(
     ("state", "kept"),
-    [("vendor=1", "vendor=1"), ("x" * 512, "x" * 512), ("x" * 513, ""), ("a\nb", ""), ("é", ""), (3, ""), (None, "")],
+    [
+        ("vendor=1", "vendor=1"),
+        ("a=1, t@v=2,,z/*-_9=x y", "a=1, t@v=2,,z/*-_9=x y"),
+        ("a=" + "x" * 256, "a=" + "x" * 256),
+        ("a=" + "x" * 257, ""),
+        (f"a={'x' * 250},b={'x' * 250},c=1", f"a={'x' * 250},b={'x' * 250},c=1"),
+        (f"a={'x' * 250},b={'x' * 250},c=11111", ""),
+        (",".join(f"k{number}=1" for number in range(32)), ",".join(f"k{number}=1" for number in range(32))),
+        (",".join(f"k{number}=1" for number in range(33)), ""),
+        ("a=1,a=2", ""),
+        ("a=1,odd", ""),
+        ("=", ""),
+        ("A=1", ""),
+        ("a=b=c", ""),
+        ("a=1\nb", ""),
+        ("a=é", ""),
+        (3, ""),
+        (None, ""),
+    ],
 )
 def test_a_tracestate_goes_with_it_where_it_fits(state: Any, kept: str) -> None:
     found = read(PARENT, state)

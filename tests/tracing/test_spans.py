@@ -147,7 +147,10 @@ async def test_failures_and_refusals_are_told_by_their_kind_alone() -> None:
             await gateway.front().modern("resources/read", {"uri": "ui://planted"})
             await gateway.front().modern("planted/method")
             await gateway.front().post(b'{"planted')
+            odd = {"traceparent": SAMPLED, "tracestate": "=,planted"}
+            await gateway.front().modern("tools/list", ident="\ud800" * 9, meta=odd, headers=odd)
             await gateway.stop()
+            assert "planted" not in gateway.stderr()
         told = [
             (span.name, span.failed, span.attributes.get("error.type"), span.attributes.get("mcp_front_door.rung"))
             for span in collector.of("mcp-front-door")
@@ -157,7 +160,9 @@ async def test_failures_and_refusals_are_told_by_their_kind_alone() -> None:
             ("resources/read", True, "-32602", "profile"),
             ("_OTHER", True, "-32601", None),
             ("message", True, "-32700", "message"),
+            *told[4:],
         ]
+        assert len(told) == 5, "odd context and an odd id lose no span"
         assert not any(b"planted" in body for body in collector.bodies)
 
 
