@@ -24,6 +24,7 @@ from gateway.front.http import HttpServer
 from gateway.front.http_sse import HttpSse
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
+from gateway.front.repeats import Repeats
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
 from gateway.logs import configure, stray
@@ -115,7 +116,9 @@ class Gateway:
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
-        self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse).handle, bounds, max_head_bytes)
+        repeats = Repeats(lambda: self.service)
+        self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse, repeats).handle, bounds, max_head_bytes)
+        self._mcp.quick = repeats.answer
         status = Status(lambda: self.service.settings, self._health, self._rendered, self.order)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
