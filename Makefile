@@ -30,8 +30,8 @@ CHART := .envs/chart/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance chart image abandoned bench-apps bench-cache bench-provider lint types check \
-  environments lock clean
+.PHONY: help demo test test-system conformance chart image dashboards abandoned bench-apps bench-cache bench-provider \
+  lint types check environments lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ chart: $(TEST) $(CHART) ## render the Helm chart with many values, and have it j
 image: $(TEST) ## build the container image with buildah, print its size, have it answer (ARGS="--base IMAGE --keep FILE")
 	$(BIN)/python -m tests.image.run $(ARGS)
 
+dashboards: $(TEST) ## ask a real Prometheus what the dashboards and alerts ask, under traffic, and kill a server and the store
+	$(BIN)/python -m tests.dashboards.run
+
 # Field report L7 at its own size, for which the tests have no time.
 abandoned: $(TEST) ## leave 20,000 sessions and 4,000 streams behind, and print what they cost
 	$(BIN)/python -m tests.field.abandoned
@@ -77,7 +80,7 @@ lint: $(TEST) ## check style and format
 types: $(TEST) ## check types
 	$(BIN)/mypy
 
-check: lint types test test-system conformance ## everything that must pass before a change lands
+check: lint types test test-system conformance dashboards ## everything that must pass before a change lands
 
 environments: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(ADAPTERS) $(NODE) ## build every environment
 

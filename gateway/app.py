@@ -14,6 +14,7 @@ from typing import Protocol
 from prometheus_client.core import Metric
 
 from gateway import tls_files
+from gateway.background import Background
 from gateway.cache.cache import Cache, Done, Order
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
@@ -27,7 +28,7 @@ from gateway.front.repeats import Repeats
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
 from gateway.logs import configure, stray
-from gateway.metrics import STORE_UP, Metrics, render
+from gateway.metrics import STORE_UP, Metrics, Reloads, render
 from gateway.parking import Parking
 from gateway.profiles import built_in
 from gateway.provider.ledger import Ledger
@@ -37,6 +38,8 @@ from gateway.signals import Signals
 from gateway.stores.base import StoreUnavailable
 from gateway.stores.opening import open_store
 from gateway.stores.shared import Shared
+from gateway.tracing import Tracing
+from gateway.upstreams import states
 from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
 from policies.sealing import KeyRing, new_key
@@ -76,6 +79,8 @@ class CannotStart(Exception):
 class Server(Protocol):
     """What can be run: a `Gateway`, or a supervisor of several."""
 
+    reloads: Reloads
+
     async def start(self) -> tuple[str, str | None]: ...
 
     async def apply(self, settings: Settings) -> None: ...
@@ -89,10 +94,12 @@ class Gateway:
     """One running gateway. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._state = Shared.over(open_store(settings.store), lambda: self.service.ring)
+        metrics = Metrics()
+        self.reloads = Reloads()
+        store = open_store(settings.store, metrics.store_operations)
+        self._state = Shared.over(store, lambda: self.service.ring)
         self._drain = Drain()
         self._ephemeral = KeyRing.of(new_key("ephemeral", secrets.token_bytes(32)))
-        metrics = Metrics()
         upstreams = Upstreams(settings, self._state, metrics)
         cache = Cache(settings.cache, self._state, lambda: self.service.ring, metrics)
         upstreams.on_change(cache.heard)
@@ -106,12 +113,13 @@ class Gateway:
             upstreams,
             Exchanges(settings.streams.resume_ttl_s),
             self._drain,
-            Parking(settings.streams.ask_ttl_s),
+            Parking(settings.streams.ask_ttl_s, metrics.parked.add),
             metrics,
             built_in(),
             cache,
             ledger,
             Lines(settings),
+            Tracing(settings.tracing),
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
@@ -122,12 +130,13 @@ class Gateway:
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
+        self._background = Background()
         self._sweeping: asyncio.Task[None] | None = None
-        metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
-            "Sessions at upstreams that callers without one of their own share.",
-            lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
-        )
-        metrics.endpoints = lambda: self.service.upstreams.endpoints()  # noqa: PLW0108 - a reload replaces the service
+        metrics.labelled += states.gauges(lambda: self.service.upstreams)
+        self._add_gauges(metrics)
+
+    def _add_gauges(self, metrics: Metrics) -> None:
+        cache = self.service.cache
         metrics.gauges[STORE_UP] = (
             "Whether the store answers; always 1 where it is this process's own memory.",
             lambda: float(self._state.store.up),
@@ -140,7 +149,7 @@ class Gateway:
         metrics.gauges["mcp_front_door_cache_bytes"] = ("What those take.", lambda: cache.shelf.bytes)
         metrics.gauges["mcp_front_door_ledger_marks"] = (
             "What is remembered of MCP Apps that hosts were given, to tell it again in what goes to LLM APIs.",
-            lambda: len(ledger),
+            lambda: len(self.service.ledger),
         )
         metrics.gauges["mcp_front_door_calls_parked"] = (
             "Calls that wait until their client of 2026-07-28 comes back with its answers.",
@@ -174,7 +183,9 @@ class Gateway:
 
         Raises `ConfigError` where it changes what only a restart can."""
         check_change(self.service.settings, settings)
-        self.service = self.service.evolve(settings, self._ring(settings))
+        before, self.service = self.service, self.service.evolve(settings, self._ring(settings))
+        if before.tracing is not self.service.tracing:
+            self._background.start(before.tracing.close())
         for listener in self._listeners:
             listener.trusted = self.service.trusted
             listener.server.max_head_bytes = settings.limits.max_head_bytes
@@ -231,6 +242,8 @@ class Gateway:
         await self.service.lines.close()
         await self.service.upstreams.close()
         await self._state.close()
+        await self.service.tracing.close()
+        await self._background.over()
 
     async def _end(self, name: str, session: UpstreamSession) -> None:
         """Ends an upstream session that a replica held which has died."""
@@ -257,7 +270,7 @@ class Gateway:
         return said
 
     async def _rendered(self, accept: str) -> tuple[bytes, str]:
-        return render(self.service.metrics.families(), accept)
+        return render([*self.service.metrics.families(), *self.reloads.collect()], accept)
 
     def _ring(self, settings: Settings) -> KeyRing:
         """The configured keys, or one that dies with this process and with it every session it sealed."""
@@ -317,7 +330,7 @@ async def _run(make: Callable[[], Server], source: Path | None, load: Callable[[
             return 0
         url, admin = started
         if source is not None and load is not None:
-            reloader = Reloader(source, load, server.apply)
+            reloader = Reloader(source, load, server.apply, server.reloads)
             reloading = asyncio.create_task(reloader.run(), name="reload")
             stopping.on_hangup(reloader.ask)
         if admin is not None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from gateway import tls_files
+from gateway import tls_files, tracing
 from gateway.config_errors import dotted, problems
 from gateway.placeholders import fill
 from gateway.yaml_file import YamlError, parse
@@ -63,6 +63,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Settings:
         found += [(place, message) for place, message in faults if place not in unfilled]
     if not found:
         found += _tls_problems(settings)
+        if settings.tracing.endpoint is not None and not tracing.HAS_OTEL:
+            why = "needs what is not installed: pip install 'mcp-front-door[otel]', or remove it"
+            found.append((("tracing", "endpoint"), why))
     if found:
         raise ConfigError(f"{path}: {dotted(place)}: {message}" for place, message in found)
     return settings

@@ -9,6 +9,7 @@ client ends it. Era, method and profile are not known here: they are values in t
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -45,6 +46,10 @@ class Exchange:
         self.ended = False
         self.answered_by = ""
         """The key of the endpoint that had the call, where there are several."""
+        self.upstream = ""
+        """The upstream that has the call, once its leg has begun."""
+        self._began_s: float | None = None
+        self._took_s: float | None = None
         self.refiltered = asyncio.Event()
         self.agreed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.last: Event | None = None
@@ -55,6 +60,26 @@ class Exchange:
         """Told each event before anybody can read it."""
         self.on_asking: Callable[[bool], None] = lambda _: None
         """Told True when the first question is put, False when none is open any more."""
+        self.on_asked: Callable[[Ask, Reply | None], None] = lambda *_: None
+        """Told of each question what was answered, None where nobody waits for that any more."""
+
+    # what a leg notes
+
+    def begins(self, upstream: str) -> None:
+        """Its call goes to that upstream now."""
+        self.upstream, self._began_s = upstream, time.perf_counter()
+
+    def comes_back(self) -> None:
+        """The upstream is done with it."""
+        if self._began_s is not None:
+            self._took_s = time.perf_counter() - self._began_s
+
+    @property
+    def upstream_s(self) -> float:
+        """How long the upstream has had the call so far, questions to the client among it; 0 where it never had it."""
+        if self._took_s is None and self._began_s is not None:
+            return time.perf_counter() - self._began_s
+        return self._took_s or 0.0
 
     # what a connector writes
 
@@ -103,9 +128,12 @@ class Exchange:
         self.emit(ask)
         if self.ended:
             future.cancel()
+        reply: Reply | None = None
         try:
-            return await future
+            reply = await future
+            return reply
         finally:
+            self.on_asked(ask, reply)
             self._asks.pop(ask.key, None)
             if not self._asks:
                 self.on_asking(False)

@@ -16,7 +16,10 @@ import orjson
 log = logging.getLogger(__name__)
 
 _FIELDS: Final = "fields"
-_QUIET: Final = ("asyncio", "aiohttp")
+_SEPARATORS: Final = frozenset(' ="')
+"""What separates members and values in a line to read."""
+
+_QUIET: Final = ("asyncio", "aiohttp", "opentelemetry", "urllib3")
 """Loggers of libraries that are heard from `warning` on, whatever level is set: below, they say what they read."""
 
 
@@ -55,7 +58,7 @@ class Text(logging.Formatter):
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"
         extra = getattr(record, _FIELDS, None)
         if extra:
-            line += "".join(f" {name}={value}" for name, value in extra.items())
+            line += "".join(f" {name}={_word(value)}" for name, value in extra.items())
         line = line.replace("\r", "\\r").replace("\n", "\\n")  # one record is one line
         return f"{line}\n{_frames(record)}" if record.exc_info else line
 
@@ -74,6 +77,11 @@ class Json(logging.Formatter):
         if record.exc_info:
             members["exception"] = _frames(record)
         return orjson.dumps(members, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+
+
+def _word(value: object) -> object:
+    """A value that reads as one: in quotes where it could be taken for several."""
+    return orjson.dumps(value).decode() if isinstance(value, str) and not _SEPARATORS.isdisjoint(value) else value
 
 
 def _time(record: logging.LogRecord) -> str:

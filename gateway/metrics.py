@@ -7,6 +7,7 @@ decided here. Names: OpenTelemetry's conventions for MCP in Prometheus's spellin
 """
 
 import platform
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,11 @@ from prometheus_client.registry import Collector
 BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The conventions' own from 10 ms on; below, what a gateway adds is to be seen."""
 
-_BOUNDS: Final = (*(str(bound) for bound in BUCKETS_S), "+Inf")
+SESSION_BUCKETS_S: Final = (1.0, 10.0, 60.0, 300.0, 1800.0, 3600.0, 4 * 3600.0, 86_400.0, 7 * 86_400.0)
+"""Of sessions, which last minutes to days."""
+
+STORE_BUCKETS_S: Final = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Of operations of the store, which is near, and waited for no longer than `store.timeout_ms`."""
 
 STORE_UP: Final = "mcp_front_door_store_up"
 
@@ -31,24 +36,26 @@ Labels = tuple[str, ...]
 class Histogram:
     """Durations by labels."""
 
-    def __init__(self, name: str, about: str, *labels: str) -> None:
+    def __init__(self, name: str, about: str, *labels: str, buckets_s: tuple[float, ...] = BUCKETS_S) -> None:
         self._about = (name, about, labels)
+        self._buckets_s = buckets_s
         self._series: dict[Labels, tuple[list[int], list[float]]] = {}
 
     def observe(self, labels: Labels, seconds: float) -> None:
         series = self._series.get(labels)
         if series is None:
-            series = self._series[labels] = ([0] * len(_BOUNDS), [0.0])
-        series[0][bisect_left(BUCKETS_S, seconds)] += 1
+            series = self._series[labels] = ([0] * (len(self._buckets_s) + 1), [0.0])
+        series[0][bisect_left(self._buckets_s, seconds)] += 1
         series[1][0] += seconds
 
     def collect(self) -> Metric:
         name, about, names = self._about
         family = HistogramMetricFamily(name, about, labels=names)
+        bounds = (*(str(bound) for bound in self._buckets_s), "+Inf")
         for labels, (counts, total) in list(self._series.items()):
             running = 0
             buckets = []
-            for bound, count in zip(_BOUNDS, counts, strict=True):
+            for bound, count in zip(bounds, counts, strict=True):
                 running += count
                 buckets.append((bound, float(running)))
             family.add_metric(labels, buckets, total[0])
@@ -75,6 +82,50 @@ class Counter:
         return family
 
 
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A state by labels, read when it is asked for."""
+
+    name: str
+    about: str
+    labels: Labels
+    read: Callable[[], Mapping[Labels, float]]
+
+    def collect(self) -> Metric:
+        family = GaugeMetricFamily(self.name, self.about, labels=self.labels)
+        for labels, value in self.read().items():
+            family.add_metric(labels, value)
+        return family
+
+
+class Reloads:
+    """What became of changed configurations, in the one process that reads the file."""
+
+    def __init__(self) -> None:
+        self._counts = Counter("mcp_front_door_config_reloads_total", "Changed configurations: ok, failed.", "outcome")
+        self._is_ok = True
+        self._since_s = time.time()
+
+    def note(self, *, ok: bool) -> None:
+        self._counts.add("ok" if ok else "failed")
+        self._is_ok = ok
+        if ok:
+            self._since_s = time.time()
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._counts.collect()
+        yield GaugeMetricFamily(
+            "mcp_front_door_config_last_reload_successful",
+            "1 where the configuration in service is the one in the file, 0 where that one could not be taken.",
+            float(self._is_ok),
+        )
+        yield GaugeMetricFamily(
+            "mcp_front_door_config_last_reload_success_timestamp_seconds",
+            "Since when the configuration in service is.",
+            self._since_s,
+        )
+
+
 class Metrics(Collector):
     """Everything that is counted in one process. `gauges` are read when they are asked for."""
 
@@ -82,12 +133,34 @@ class Metrics(Collector):
         self.served = Histogram(
             "mcp_server_operation_duration_seconds",
             "Requests of clients, from their head to the end of their answer.",
-            *("route", "era", "mcp_method_name", "error_type"),
+            *("route", "upstream", "era", "upstream_era", "mcp_method_name", "gen_ai_tool_name", "error_type"),
         )
         self.asked = Histogram(
             "mcp_client_operation_duration_seconds",
             "Calls to upstreams, from the request to the end of the answer.",
-            *("upstream", "mcp_method_name", "error_type"),
+            *("upstream", "upstream_era", "mcp_method_name", "gen_ai_tool_name", "error_type"),
+        )
+        self.sessions = Histogram(
+            "mcp_server_session_duration_seconds",
+            "Sessions of clients that were ended, by their revision.",
+            "mcp_protocol_version",
+            buckets_s=SESSION_BUCKETS_S,
+        )
+        self.upstream_sessions = Histogram(
+            "mcp_client_session_duration_seconds",
+            "Sessions at upstreams that callers without one of their own shared, once they have ended.",
+            *("upstream", "mcp_protocol_version"),
+            buckets_s=SESSION_BUCKETS_S,
+        )
+        self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
+        self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
+        self.refused = Counter(
+            "mcp_front_door_refusals_total",
+            "Requests that were not let through, by the rung of the ladder at which they were refused.",
+            *("route", "rung", "error_type"),
+        )
+        self.spliced = Counter(
+            "mcp_front_door_splices_total", "Requests that were passed on as the bytes that came in.", "upstream"
         )
         self.upstream_errors = Counter(
             "mcp_front_door_upstream_errors_total",
@@ -99,10 +172,46 @@ class Metrics(Collector):
             "Requests that went to another endpoint after one had failed.",
             "upstream",
         )
+        self.ejections = Counter(
+            "mcp_front_door_endpoint_ejections_total",
+            "Times that an endpoint was left out because it had failed.",
+            *("upstream", "endpoint"),
+        )
         self.cached = Counter(
             "mcp_front_door_cache_requests_total",
             "Requests that the cache was asked about, by how they were answered.",
             *("upstream", "mcp_method_name", "outcome"),
+        )
+        self.saved = Counter(
+            "mcp_front_door_cache_saved_bytes_total",
+            "Bytes of answers that the cache gave, and no upstream was asked for.",
+            *("upstream", "mcp_method_name"),
+        )
+        self.asks = Counter(
+            "mcp_front_door_asks_total",
+            "What upstreams asked of clients, by what came of it.",
+            *("upstream", "kind", "outcome"),
+        )
+        self.rounds = Counter(
+            "mcp_front_door_rounds_total",
+            "Answers that tell a client of 2026-07-28 to come back with something: relayed, or bridged from questions.",
+            *("upstream", "form"),
+        )
+        self.parked = Counter(
+            "mcp_front_door_parked_calls_ended_total",
+            "Calls that waited for their client, by how that ended: resumed, expired.",
+            "outcome",
+        )
+        self.stripped = Counter(
+            "mcp_front_door_stripped_items_total",
+            "What hosts without Apps were not shown, by what it was.",
+            *("upstream", "item"),
+        )
+        self.store_operations = Histogram(
+            "mcp_front_door_store_operation_duration_seconds",
+            "Operations of the shared store, those that only wait apart.",
+            *("operation", "error_type"),
+            buckets_s=STORE_BUCKETS_S,
         )
         self.repeated = Counter(
             "mcp_front_door_cache_repeats_total",
@@ -123,40 +232,25 @@ class Metrics(Collector):
             "Bytes of bodies to and from LLM APIs: request as it came, stripped of it, response.",
             *("provider", "dialect", "part"),
         )
-        self.sessions_opened = Counter("mcp_front_door_sessions_opened_total", "Sessions of clients opened.")
-        self.sessions_ended = Counter("mcp_front_door_sessions_ended_total", "Sessions that their client ended.")
         self.in_flight = 0
         self.streams = 0
         self.gauges: dict[str, tuple[str, Callable[[], float]]] = {
             "mcp_front_door_requests_in_flight": ("Requests under way, streams apart.", lambda: self.in_flight),
             "mcp_front_door_streams": ("Open streams that stay: GET and subscriptions/listen.", lambda: self.streams),
         }
-        self.by_upstream: dict[str, tuple[str, Callable[[], Mapping[str, float]]]] = {}
-        self.endpoints: Callable[[], Mapping[tuple[str, str], bool]] = dict
+        self.labelled: list[Gauge] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        counters = (self.upstream_errors, self.upstream_retries, self.sessions_opened, self.sessions_ended)
-        providers = (self.provider_requests, self.provider_stripped, self.provider_bytes)
-        for counted in (self.served, self.asked, self.cached, self.repeated, *counters, *providers):
-            yield counted.collect()
+        for counted in vars(self).values():
+            if isinstance(counted, Counter | Histogram):
+                yield counted.collect()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, read())
-        for name, (about, read_all) in self.by_upstream.items():
-            family = GaugeMetricFamily(name, about, labels=("upstream",))
-            for upstream, value in read_all().items():
-                family.add_metric((upstream,), value)
-            yield family
-        endpoints = GaugeMetricFamily(
-            "mcp_front_door_endpoint_up",
-            "1 for an endpoint in service, 0 for one left out.",
-            labels=("upstream", "endpoint"),
-        )
-        for labels, up in self.endpoints().items():
-            endpoints.add_metric(labels, up)
-        yield endpoints
+        for gauge in self.labelled:
+            yield gauge.collect()
         build = GaugeMetricFamily(
             "mcp_front_door_build_info", "What runs here; always 1.", labels=("version", "python")
         )

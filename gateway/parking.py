@@ -7,6 +7,7 @@ cancelled.
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -46,7 +47,10 @@ class Parked:
 
 @dataclass(slots=True)
 class Parking:
+    """`on_end` is told how a wait ended: `resumed`, `expired`."""
+
     ttl_s: float
+    on_end: Callable[[str], None] = lambda _: None
     bytes: int = 0
     _parked: dict[str, Parked] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
@@ -72,6 +76,7 @@ class Parking:
         if parked is None or parked.round != round_:
             return None
         self._forget(exchange_id)
+        self.on_end("resumed")
         return parked
 
     async def close(self) -> None:
@@ -96,6 +101,7 @@ class Parking:
 
     def _expire(self, exchange_id: str) -> None:
         parked = self._forget(exchange_id)
+        self.on_end("expired")
         if not parked.exchange.ended:
             parked.exchange.cancel()
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gateway.config import ConfigError
+from gateway.metrics import Reloads
 from policies.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -21,9 +22,17 @@ _Seen = tuple[int, int, int, int] | None
 
 
 class Reloader:
-    """`load` reads the file (in a thread), `apply` puts settings into service or raises `ConfigError`."""
+    """`load` reads the file (in a thread), `apply` puts settings into service or raises `ConfigError`. How each reload
+    went is counted in `reloads`."""
 
-    def __init__(self, path: Path, load: Callable[[], Settings], apply: Callable[[Settings], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        load: Callable[[], Settings],
+        apply: Callable[[Settings], Awaitable[None]],
+        reloads: Reloads,
+    ) -> None:
+        self._reloads = reloads
         self._path = path
         self._load = load
         self._apply = apply
@@ -49,6 +58,7 @@ class Reloader:
             await self._reload()
 
     async def _reload(self) -> None:
+        ok = False
         try:
             settings = await asyncio.to_thread(self._load)
             await self._apply(settings)
@@ -59,7 +69,9 @@ class Reloader:
         except Exception:  # a task root: a file that vanishes between reading and use must not end the watching
             log.exception("the configuration is not changed")
         else:
+            ok = True
             log.info("%s: the configuration is in service", self._path)
+        self._reloads.note(ok=ok)
 
 
 def _look(path: Path) -> _Seen:

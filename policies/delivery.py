@@ -21,6 +21,7 @@ from policies.mcp import (
     PROGRESS,
     Json,
 )
+from policies.stripped import Items, taken_out
 from policies.task_ids import TaskIds
 from policies.translation import messages
 
@@ -45,13 +46,15 @@ class Addressee:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One JSON-RPC message for the client. `rejection` is set where the message is an error response, `tool_error`
-    where it is a tool's result that says it failed, `is_narrowed` where this host is not shown all of a result."""
+    where it is a tool's result that says it failed, `is_narrowed` where this host is not shown all of a result, and
+    `stripped` says what, to be counted."""
 
     raw: bytes
     last: bool = False
     rejection: Rejection | None = None
     tool_error: bool = False
     is_narrowed: bool = False
+    stripped: Items = ()
 
 
 def deliver(event: Event, to: Addressee) -> Message | None:
@@ -60,9 +63,10 @@ def deliver(event: Event, to: Addressee) -> Message | None:
         case Notify():
             return _notification(event, to)
         case Ask():  # in the words of its addressee already: whether it can be put to it had to be known before
-            params = event.params if to.shows_apps else apps.strip_ask(event.method, event.params)
-            params = params if to.tasks is None else to.tasks.related(params)
-            return Message(jsonrpc.request(f"{to.prefix}.{event.key}", event.method, params))
+            shown = event.params if to.shows_apps else apps.strip_ask(event.method, event.params)
+            params = shown if to.tasks is None else to.tasks.related(shown)
+            raw = jsonrpc.request(f"{to.prefix}.{event.key}", event.method, params)
+            return Message(raw, stripped=taken_out(event.params, shown))
         case Withdraw():
             params = {**event.params, "requestId": f"{to.prefix}.{event.key}"}
             return Message(jsonrpc.notification(CANCELLED, params))
@@ -94,7 +98,7 @@ def _notification(event: Notify, to: Addressee) -> Message | None:
         params = {**params, META_PROGRESS_TOKEN: to.token}
     if _listens(to):
         params = _with_meta(params, META_SUBSCRIPTION_ID, to.id)
-    return Message(jsonrpc.notification(event.method, params))
+    return Message(jsonrpc.notification(event.method, params), stripped=taken_out(event.params, shown))
 
 
 def _answer(event: Answer, to: Addressee) -> Message:
@@ -102,6 +106,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
     if not to.shows_apps:
         result = apps.strip_result(to.method, to.params, event.result, to.dialect.era)
     is_narrowed = result is not event.result
+    stripped = taken_out(event.result, result if isinstance(result, dict) else None)
     if isinstance(result, dict):
         result = _translated(replace(event, result=result), to)
     if to.tasks is not None and isinstance(result, dict):
@@ -111,7 +116,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
         except ValueError:
             result = task_ids.NO_NAME
     if isinstance(result, Rejection):
-        return error(result, to.id)
+        return replace(error(result, to.id), stripped=stripped)
     if _listens(to):
         result = _with_meta(result, META_SUBSCRIPTION_ID, to.id)
     assert to.id is not None  # a stream that no request opened has no answer
@@ -119,7 +124,8 @@ def _answer(event: Answer, to: Addressee) -> Message:
     large = apps.too_large(to.method, to.params.get("uri"), len(raw), to.max_app_bytes)
     if large:
         return error(large, to.id)
-    return Message(raw, last=True, tool_error=result.get("isError") is True, is_narrowed=is_narrowed)
+    failed = result.get("isError") is True
+    return Message(raw, last=True, tool_error=failed, is_narrowed=is_narrowed, stripped=stripped)
 
 
 def _translated(event: Answer, to: Addressee) -> Json | Rejection:

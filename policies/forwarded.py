@@ -12,14 +12,15 @@ from typing import Final
 
 from policies.errors import Rejection
 from policies.headers import Headers
-from policies.mcp import INVALID_REQUEST
+from policies.mcp import INVALID_REQUEST, TRACE_CONTEXT
 
 FOR: Final = "X-Forwarded-For"
 HOST: Final = "X-Forwarded-Host"
 PROTO: Final = "X-Forwarded-Proto"
 PREFIX: Final = "X-Forwarded-Prefix"
 FORWARDED: Final = "Forwarded"
-WRITTEN: Final = frozenset({"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded"})
+WRITTEN: Final = frozenset({"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded"} | TRACE_CONTEXT)
+"""What belongs to one request: how it came, and which trace it is of."""
 
 MAX_HOPS: Final = 32
 """Addresses of a chain that are read and passed on; real ones have two or three."""

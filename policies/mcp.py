@@ -49,7 +49,7 @@ APPS_EXTENSION: Final = PREFIX + "ui"
 """MCP Apps 2026-01-26, Extension Identifier."""
 
 TRACE_CONTEXT: Final = frozenset({"traceparent", "tracestate", "baggage"})
-"""`_meta` members that are one request's own (basic/index, `_meta`)."""
+"""`_meta` members, and headers, that are one request's own (basic/index, `_meta`)."""
 
 HEADER_VERSION: Final = "MCP-Protocol-Version"
 HEADER_METHOD: Final = "Mcp-Method"

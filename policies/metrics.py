@@ -7,9 +7,11 @@ MCP (`mcp.method.name`, `error.type`). Where time is taken and kept: `gateway/me
 
 from typing import Final
 
+from policies.catalogue import OTHER
 from policies.delivery import Message
-from policies.exchange import Answer, Event, Fail
+from policies.exchange import Answer, Event, Fail, Reply
 from policies.mcp import (
+    ASK_CAPABILITY,
     CANCELLED,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -25,9 +27,9 @@ from policies.mcp import (
     PROGRESS,
     REMOVED_METHODS,
     UNSUPPORTED_VERSION,
+    Json,
 )
 
-OTHER: Final = "_OTHER"
 TOOL_ERROR: Final = "tool_error"
 """The call was answered by a result that says `isError`."""
 CANCELLED_CALL: Final = "cancelled"
@@ -82,3 +84,43 @@ def ended_as(event: Event | None) -> str:
             return error_type(event.code, event.http)
         case _:
             return CANCELLED_CALL
+
+
+# what an upstream asks of a client
+
+RELAYED: Final = "relayed"
+"""The client gets the question as the upstream wrote it, and answers it to the upstream."""
+
+
+BRIDGED: Final = "bridged"
+"""The client gets the questions of a server with sessions in the form of its own revision."""
+
+
+def ask_kind(method: object) -> str:
+    """`elicitation`, `sampling` or `roots`."""
+    return ASK_CAPABILITY.get(method, OTHER) if isinstance(method, str) else OTHER
+
+
+def ask_outcome(reply: Reply | None) -> str:
+    """What came of a question that was put to a client: `answered`; `declined` or `cancelled`, as users can say of an
+    elicitation; `error`; `abandoned` where nobody waits for an answer any more."""
+    if reply is None:
+        return "abandoned"
+    if reply.result is None:
+        return "error"
+    match reply.result.get("action"):
+        case "decline":
+            return "declined"
+        case "cancel":
+            return "cancelled"
+        case _:
+            return "answered"
+
+
+def relayed_asks(result: Json) -> tuple[str, ...] | None:
+    """The kinds of what an `InputRequiredResult` asks; None where it is another result."""
+    if result.get("resultType") != "input_required":
+        return None
+    requests = result.get("inputRequests")
+    found = requests.values() if isinstance(requests, dict) else ()
+    return tuple(ask_kind(one.get("method")) for one in found if isinstance(one, dict))

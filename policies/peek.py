@@ -5,7 +5,8 @@ streamable-http (Receiving Messages), basic/patterns/progress.
 """
 
 import re
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -50,6 +51,19 @@ class _Asked(_Named):
     params: _AskedParams | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Listed(msgspec.Struct):
+    name: Any = None
+
+
+class _List(msgspec.Struct):
+    tools: list[_Listed] | msgspec.UnsetType = msgspec.UNSET
+    prompts: list[_Listed] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _ListAnswer(msgspec.Struct):
+    result: _List | msgspec.UnsetType = msgspec.UNSET
+
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _IS_ERROR = re.compile(rb'"isError"')
 _STAND_IN = rb"\\u0058"
@@ -58,10 +72,54 @@ _answer = msgspec.json.Decoder(_Answer)
 _result = msgspec.json.Decoder(_Result)
 _asked = msgspec.json.Decoder(_Asked)
 _named = msgspec.json.Decoder(_Named)
+_list = msgspec.json.Decoder(_ListAnswer)
+
+NAMED_IN_LISTS: Final = {"tools/list": "tools", "prompts/list": "prompts"}
+"""Where a list's answer has what it names."""
+
+MAX_ASKS_BYTES: Final = 32 * 1024
+"""Of an answer that is looked at for what it asks of a client: forms are small, and what is larger is a result."""
+
+_ASKS: Final = b'"input_required"'
+
+
+def listed_names(raw: bytes) -> Iterator[str]:
+    """The names in the answer to a list of tools or prompts."""
+    answer = _read(_list, raw)
+    if answer is None or not isinstance(answer.result, _List):
+        return
+    for listed in (answer.result.tools, answer.result.prompts):
+        for one in listed if isinstance(listed, list) else ():
+            if isinstance(one.name, str):
+                yield one.name
+
+
+def input_required(raw: bytes) -> Json | None:
+    """An answer's `InputRequiredResult`; None where it is another one, as most are, which costs a search."""
+    if len(raw) > MAX_ASKS_BYTES or _ASKS not in raw:
+        return None
+    try:
+        result = loads(raw).get("result")
+    except ValueError:  # it is counted, and no more than that
+        return None
+    return result if isinstance(result, dict) and result.get("resultType") == "input_required" else None
 
 
 class _Capable(msgspec.Struct):
     capabilities: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name=META_CLIENT_CAPABILITIES)
+
+
+class _Trace(msgspec.Struct, omit_defaults=True):
+    traceparent: Any = None
+    tracestate: Any = None
+
+
+class _TraceParams(msgspec.Struct):
+    meta: _Trace | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+
+
+class _TraceRequest(msgspec.Struct):
+    params: _TraceParams | msgspec.UnsetType = msgspec.UNSET
 
 
 class _CapableParams(msgspec.Struct):
@@ -72,6 +130,7 @@ class _CapableRequest(msgspec.Struct):
     params: _CapableParams | msgspec.UnsetType = msgspec.UNSET
 
 
+_traced = msgspec.json.Decoder(_TraceRequest)
 _capable = msgspec.json.Decoder(_CapableRequest)
 
 
@@ -87,6 +146,14 @@ def declared(raw: bytes) -> Json | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def trace_members(raw: bytes) -> Json:
+    """The `traceparent` and `tracestate` in a message's `_meta`, whatever they are; none where it has none."""
+    message = _read(_traced, raw)
+    params = message.params if message is not None else msgspec.UNSET
+    meta = params.meta if isinstance(params, _TraceParams) else msgspec.UNSET
+    return {"traceparent": meta.traceparent, "tracestate": meta.tracestate} if isinstance(meta, _Trace) else {}
 
 
 class Splice:

@@ -18,6 +18,7 @@ from policies.settings_base import refuse as _raise
 from policies.settings_cache import Cache
 from policies.settings_clients import Client, judge_clients, judge_forwarding, judge_routes
 from policies.settings_edge import Connections, ListenTls, Networks, Origins, PublicUrls
+from policies.settings_observing import Metrics, Tracing
 from policies.settings_profiles import ProfileName, ProfileSettings, judge_advertising, judge_profiles
 from policies.settings_providers import Provider, judge_provider_routes
 from policies.settings_routes import Route
@@ -116,10 +117,12 @@ class Streams(_Model):
 
 
 class Log(_Model):
-    """The log, on standard error. No line holds a token, an argument, a result, or what was asked for by name."""
+    """The log, on standard error. No line holds a token, an argument or a result, and of what was asked for only the
+    names of tools and prompts that the server lists."""
 
     level: Literal["debug", "info", "warning", "error"] = "warning"
-    """The least that is written. `info` has a line for each request: method, route, upstream, status, duration."""
+    """The least that is written. `info` has a line for each request: who, what, whether it was let through, how it went
+    and how long it took."""
     format: Literal["text", "json"] = "text"
     """Lines to read, or one JSON object a line for programs."""
 
@@ -187,6 +190,10 @@ class Settings(_Model):
     """What is kept of upstreams' answers."""
     log: Log = Log()
     """The log, on standard error."""
+    metrics: Metrics = Metrics()
+    """What `/metrics` of `admin` tells."""
+    tracing: Tracing = Tracing()
+    """Spans of requests."""
 
     @field_validator("admin_token", mode="after")
     @classmethod

@@ -16,19 +16,20 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles settings_cache affinity coding",
-            2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings_providers settings "
-            "sealing exchange session "
-            "request_state resumption task_ids profiles apps_marks presentation splice",
+            2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings_observing "
+            "settings_providers settings sealing exchange session request_state resumption task_ids profiles "
+            "apps_marks presentation splice",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
             "apps cache cache_keys cache_entry cache_room cache_debts provider_errors provider_marks provider_heads "
-            "provider_blocks provider_look provider_results provider_tools provider_shapes provider",
-            4: "admission delivery metrics provider_http sightings",
+            "provider_blocks provider_look provider_results provider_tools provider_shapes provider "
+            "catalogue stripped",
+            4: "admission delivery metrics trace_context provider_http sightings",
         },
         "gateway": {
-            1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tls_files "
-            "profiles "
+            1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tracing "
+            "tls_files profiles "
             "stores/base stores/reader stores/memory stores/health stores/redis_clients stores/redis_errors "
             "stores/redis_subscriptions stores/redis stores/opening",
             2: "provider/ledger exchange parking stores/mail stores/held stores/changes stores/feeds stores/shared",
@@ -38,7 +39,8 @@ FLOORS = {
             "upstreams/stdio upstreams/http_sse_line upstreams/http_sse "
             "upstreams/asking upstreams/schemas upstreams/shared_session upstreams/sessions "
             "upstreams/conversation upstreams/streams upstreams/listening upstreams/apps "
-            "upstreams/modern upstreams/legacy upstreams/probe upstreams/pool provider/line",
+            "upstreams/counting upstreams/modern upstreams/legacy upstreams/probe upstreams/pool upstreams/states "
+            "provider/line",
             4: "cache/shelf cache/marks cache/depot cache/watching cache/flights cache/filling cache/cache "
             "front/caching "
             "summary front/operation front/service front/elsewhere front/reply front/rounds front/gathering "

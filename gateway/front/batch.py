@@ -16,7 +16,7 @@ from gateway.front.elsewhere import unpack
 from gateway.front.service import Service
 from gateway.stores.feeds import Feed
 from policies.admission import Acceptance
-from policies.delivery import Addressee, Message, deliver, error
+from policies.delivery import Addressee, Message, error
 from policies.errors import Fault
 from policies.exchange import RequestId
 
@@ -104,7 +104,7 @@ async def _run(service: Service, exchange: Exchange, to: Addressee, out: _Out, c
         for _, event in items:
             if refused(service, exchange, event, can_ask=can_ask):
                 continue
-            message = deliver(event, to)
+            message = service.deliver(event, to, exchange.upstream)
             if message is not None and (message.last or can_ask):  # as JSON, only the answers are sent
                 await out.put(message)
 

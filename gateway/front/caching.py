@@ -4,6 +4,7 @@ Specification: 2026-07-28 server/utilities/caching. What a client is told of fre
 was answered stands in `Server-Timing`, for whoever came by HTTP.
 """
 
+import time
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -11,7 +12,7 @@ from aiohttp import web
 from gateway.cache.cache import Found
 from gateway.cache.filling import Asked
 from gateway.cache.shelf import Held
-from gateway.front import reply
+from gateway.front import operation, reply
 from gateway.front.repeats import CAME, Came
 from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
@@ -19,7 +20,7 @@ from gateway.upstreams.pool import Upstream
 from policies import cache, cache_keys
 from policies.cache import Outcome
 from policies.cache_entry import PLACE_ID, Ready, ready
-from policies.delivery import Addressee, Message, deliver
+from policies.delivery import Addressee, Message
 from policies.exchange import Call, Dialect
 from policies.forwarded import lasting
 from policies.identity import client_of
@@ -28,6 +29,9 @@ from policies.profiles import Effective
 from policies.settings_routes import Route
 from policies.sightings import marks_of
 from policies.translation.discover import client_capabilities
+
+FROM_CACHE = frozenset({"hit", "stale"})
+"""Outcomes of which the upstream knows nothing."""
 
 _MODERN = Dialect("modern", LATEST_MODERN)
 
@@ -68,13 +72,18 @@ async def from_cache(
         return None
     told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
     asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
+    began_s = time.perf_counter()
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    answer = _message(service, found, wanted.to)
+    answer = _message(service, found, wanted.to, upstream.name)
     if found.held is not None and service.ledger.on and wanted.effective.profile.shows_apps:
         _note_marks(service, found.held, wanted)  # each time: not to be answered again unread
     elif found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
         request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
+    if answer is not None and found.outcome in FROM_CACHE:
+        service.metrics.saved.add(upstream.name, call.method, by=len(answer.raw))
+    elif answer is not None:
+        operation.of(request).upstream_s = time.perf_counter() - began_s
     return answer
 
 
@@ -121,12 +130,12 @@ def _note(request: Caller, outcome: Outcome) -> None:
         request[reply.EXTRA] = {**request.get(reply.EXTRA, {}), "Server-Timing": f"cache;desc={outcome}"}
 
 
-def _message(service: Service, found: Found, to: Addressee) -> Message | None:
+def _message(service: Service, found: Found, to: Addressee, upstream: str) -> Message | None:
     assert to.id is not None
     if found.held is not None:
         made = _ready(service, found.held, to)
         return made if isinstance(made, Message) else Message(made.response(to.id, found.ttl_ms), last=True)
-    return deliver(found.event, to) if found.event is not None else None
+    return service.deliver(found.event, to, upstream) if found.event is not None else None
 
 
 def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
@@ -135,10 +144,12 @@ def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
     made = held.ready.get(to.dialect.version)
     if made is not None:
         return made
-    message = deliver(held.entry.answer, replace(to, id=PLACE_ID))
+    if (upstream := service.upstreams.get(held.upstream)) is not None:
+        upstream.counting.names.learn(held.key.shown["method"], held.entry.answer.result)
+    message = service.deliver(held.entry.answer, replace(to, id=PLACE_ID), held.upstream)
     assert message is not None
     if message.rejection is not None:
-        refused = deliver(held.entry.answer, to)
+        refused = service.deliver(held.entry.answer, to, held.upstream)
         assert refused is not None
         return refused
     made = ready(message.raw, held.entry, to.dialect.era, is_narrowed=message.is_narrowed)

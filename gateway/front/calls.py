@@ -42,10 +42,11 @@ def call_of(
     """The call for an upstream that a request, whose envelope has been judged, is."""
     meta = meta_of(message.params)
     info = meta.get(META_CLIENT_INFO)
+    sent, rest = service.sent(upstream, request, {k: v for k, v in meta.items() if k not in _OWN_META})
     return Call(
         message.method,
         {k: v for k, v in message.params.items() if k != "_meta"},
-        {k: v for k, v in meta.items() if k not in _OWN_META},
+        rest,
         meta[META_CLIENT_CAPABILITIES],
         info if isinstance(info, dict) else None,
         service.principal(head, request.headers),
@@ -54,7 +55,7 @@ def call_of(
         progress_token(meta) is not None,
         None,
         tuple((k, v) for k, v in request.headers.items() if k.lower().startswith(HEADER_PARAM.lower())),
-        service.forwarded(upstream, request),
+        sent,
         headless,
     )
 

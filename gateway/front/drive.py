@@ -19,7 +19,7 @@ from gateway.front.rounds import Items, Rounds
 from gateway.front.service import Service
 from policies import sse
 from policies.admission import Acceptance
-from policies.delivery import Addressee, Message, deliver, farewell
+from policies.delivery import Addressee, Message, farewell
 from policies.exchange import Ask, Cancelled, Event, Fail, Opened, Reply, is_last
 from policies.mcp import INTERNAL_ERROR, LISTEN, METHOD_NOT_FOUND, at_least
 from policies.metrics import CANCELLED_CALL
@@ -65,6 +65,8 @@ async def drive_modern(
         return await stream.end()
     finally:
         rounds.leave()
+        if isinstance(rounds, Rounds):
+            operation.of(request).upstream_s = rounds.exchange.upstream_s
 
 
 async def drive_legacy(
@@ -80,11 +82,12 @@ async def drive_legacy(
             first = await _within(FIRST_S, exchange) if accept.json else []
             if len(first) != 1 or not is_last(first[0][1]):
                 return await _write(service, exchange, to, stream, 0)
-            answer = _final(first[0][1], to)
+            answer = _final(service, exchange, first[0][1], to)
         service.exchanges.forget(exchange)
         return answer
     finally:
         service.exchanges.unwatch(exchange)
+        operation.of(request).upstream_s = exchange.upstream_s
         if isinstance(exchange.last, Cancelled):
             operation.of(request).error = CANCELLED_CALL
 
@@ -99,7 +102,7 @@ async def drive_standalone(
         first = await _within(OPEN_S, exchange)
         opened = first[0][1] if first else Opened()
         if isinstance(opened, Fail):
-            message = deliver(opened, to)
+            message = service.deliver(opened, to, exchange.upstream)
             assert message is not None
             return reply.refused_stream(message)
         return await _write(service, exchange, to, stream, 0)
@@ -164,7 +167,7 @@ def said(service: Service, exchange: Exchange, to: Addressee, items: Items) -> l
     """What a client is sent of these events, each message with the id at which its stream can be resumed."""
     found = []
     for cursor, event in items:
-        message = None if refused(service, exchange, event) else deliver(event, to)
+        message = None if refused(service, exchange, event) else service.deliver(event, to, exchange.upstream)
         # a stream that no request opened just ends: it has no responses (transports, Listening for Messages)
         if message is not None and not (message.last and to.id is None):
             found.append((message, event_id(exchange.id, cursor, to.id)))
@@ -190,13 +193,13 @@ async def _collect(service: Service, exchange: Exchange, to: Addressee) -> web.S
         cursor = items[-1][0]
         for _, event in items:
             if not refused(service, exchange, event, can_ask=False) and is_last(event):
-                return _final(event, to)
+                return _final(service, exchange, event, to)
     return reply.accepted()
 
 
-def _final(event: Event, to: Addressee) -> web.Response:
+def _final(service: Service, exchange: Exchange, event: Event, to: Addressee) -> web.Response:
     """The last event as a JSON answer; a cancelled call has none, and its POST is merely accepted."""
-    message = deliver(event, to)
+    message = service.deliver(event, to, exchange.upstream)
     return reply.accepted() if message is None else reply.final(message, in_session=True)
 
 

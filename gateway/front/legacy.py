@@ -59,11 +59,14 @@ async def serve(
     service: Service, request: web.BaseRequest, head: Head, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]
 ) -> web.StreamResponse:
     """Answers one POST of a legacy client."""
+    noted = operation.of(request)
+    noted.rung = "session"
     if isinstance(message, jsonrpc.Request) and message.method == "initialize":
         return await initialize(service, request, head, message)
     owner = await owner_of(service, request, head)
     if isinstance(owner, Rejection):
         return reply.rejected(owner, message.id if isinstance(message, jsonrpc.Request) else None)
+    noted.rung = "request"
     if isinstance(message, list):
         return await _batch(service, request, head, owner, message)
     if isinstance(message, jsonrpc.Request):
@@ -184,12 +187,15 @@ async def start(
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
     upstream = service.upstream_for(head.route, message.method, _name_of(message))
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, message.method, _name_of(message))
     call = call_of(service, request, upstream, owner, message.method, message.params)
     refusal = None if call.profile.shows_apps else apps.refusal(message.method, message.params, "legacy")
     if refusal is not None:
+        noted.refuse("profile")
         return error(refusal, message.id)
     connector = await upstream.connector("legacy", call.forwarded)
+    noted.upstream_era = connector.dialect.era
     if connector.dialect.era == "modern":
         if message.method == "logging/setLevel":
             return await _set_level(service, owner, message)
@@ -225,17 +231,18 @@ def call_of(
 ) -> Call:
     meta = meta_of(params)
     effective = service.of_session(owner)
+    sent, rest = service.sent(upstream, request, {k: v for k, v in meta.items() if k not in _OWN_META})
     return Call(
         method,
         {k: v for k, v in params.items() if k != "_meta"},
-        {k: v for k, v in meta.items() if k not in _OWN_META},
+        rest,
         effective.capabilities,
         owner.client_info,
         owner.principal,
         Dialect("legacy", owner.version),
         wants_progress=progress_token(meta) is not None,
         owner=owner,
-        forwarded=service.forwarded(upstream, request),
+        forwarded=sent,
         profile=effective.profile,
     )
 

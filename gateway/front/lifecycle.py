@@ -56,7 +56,7 @@ async def initialize(
         service.metrics.sessions_opened.add()
         operation.of(request).session = opened[0].id
     except Fault as fault:
-        return reply.rejected(fault.rejection(), message.id)
+        return await reply.failed(request, fault.rejection(), message.id)
     result = Message(jsonrpc.response(message.id, opened[1]), last=True)
     return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
 
@@ -75,7 +75,8 @@ async def open_session(
         )
     version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
     upstream = service.upstream_for(head.route, "initialize", None)
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, "initialize", None)
     now_s = int(time.time())
     effective = service.effective(head.route, head.client, declared)
     capabilities, profile = effective.capabilities, effective.profile
@@ -94,6 +95,7 @@ async def open_session(
 
     async def describe(connector: Connector) -> Description:
         nonlocal opened
+        noted.upstream_era = connector.dialect.era
         if isinstance(connector, LegacyConnector):
             told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
             inner, description = await connector.sessions.open(told, info, version, credentials)

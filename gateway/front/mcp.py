@@ -22,6 +22,7 @@ from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
 from policies.metrics import CANCELLED_CALL
+from policies.trace_context import is_to_be_read
 
 Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 
@@ -37,7 +38,6 @@ class Mcp:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
         noted, metrics = operation.of(request), self._current().metrics
-        began = time.perf_counter()
         metrics.in_flight += 1
         response: web.StreamResponse | None = None
         try:
@@ -48,23 +48,27 @@ class Mcp:
             return response
         finally:
             noted.leave(metrics)
-            self._record(noted, response, time.perf_counter() - began)
+            self._record(noted, response, time.perf_counter() - noted.began_s)
 
     def _record(self, noted: operation.Operation, response: web.StreamResponse | None, seconds: float) -> None:
         """Counts a request that is over; without a response its client hung up."""
         known = response.error if isinstance(response, reply.Answer) else ""
         error = CANCELLED_CALL if response is None else known or noted.error
+        if isinstance(response, reply.Answer) and response.refused:
+            noted.refused = True
         status, whole = 499 if response is None else response.status, isinstance(response, web.Response)
         noted.record(self._current().metrics, error, status, seconds, whole=whole)
 
     async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
         """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
-        service = self._current()
+        service, noted = self._current(), operation.of(request)
+        noted.rung = "head"
         request[reply.COMPRESS] = service.settings.limits.compress_from_bytes
         caller = service.caller(request)
         if isinstance(caller, Rejection):
             return reply.rejected(caller)
         request[CALLER] = caller
+        noted.rung = "admission"
         doorman, origin = service.doorman, request.headers.get("Origin")
         if origin is not None and doorman.allows_origin(origin, caller.proto, caller.host):
             request[reply.EXTRA] = cors.response_headers(origin)
@@ -75,8 +79,7 @@ class Mcp:
         )
         if isinstance(head, Rejection):
             return reply.rejected(head)
-        noted = operation.of(request)
-        noted.route = head.route.address
+        noted.route, noted.rung = head.route.address, "identity"
         if head.route.provider is not None:
             if origin is not None:
                 request[reply.EXTRA] = cors.api_headers(origin)
@@ -84,12 +87,13 @@ class Mcp:
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
-        noted.client = head.client or ""
+        noted.client, noted.rung = head.client or "", "session"
         if head.http_sse and request.method == "GET":
             noted.stay(service.metrics)
             return await self._http_sse.stream(service, request, head)
         if request.method == "GET":
             if late and HEADER_LAST_EVENT not in request.headers:
+                noted.rung = "draining"
                 return reply.rejected(REFUSED)
             noted.stay(service.metrics)
             return await legacy.stream(service, request, head)
@@ -110,21 +114,32 @@ class Mcp:
         return web.Response(status=204, headers=cors.preflight_headers(request.headers, forwardable))
 
     async def _post(self, service: Service, request: web.BaseRequest, head: Head, *, late: bool) -> web.StreamResponse:
+        noted = operation.of(request)
+        noted.rung = "body"
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
         request[BODY] = raw
         if head.http_sse:
+            noted.rung = "message"
             return await self._post_http_sse(service, request, head, raw)
-        unread = None if late else await serve_unread(service, request, head, raw)
+        noted.rung = "message"
+        if service.tracing.is_on:
+            noted.trace(service.tracing, request.headers, raw)
+        # the body of a traced request is to say which span it belongs to
+        is_read = late or noted.traced is not None or not service.may_pass_unread
+        if is_read or is_to_be_read(raw, baggage=service.settings.tracing.baggage):
+            unread = None
+        else:
+            unread = await serve_unread(service, request, head, raw)
         if unread is not None:
             return unread
         message = jsonrpc.parse(raw, max_depth=service.settings.limits.max_depth)
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
-        noted = operation.of(request)
-        noted.era = self._era(request, message)
+        noted.era, noted.rung = self._era(request, message), "draining"
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
+        noted.request_id = message.id if isinstance(message, jsonrpc.Request) else ""
         if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
@@ -140,7 +155,8 @@ class Mcp:
         if isinstance(message, Rejection):
             return reply.rejected(message, jsonrpc.readable_id(raw))
         noted = operation.of(request)
-        noted.era, noted.method = "legacy", "" if isinstance(message, jsonrpc.Response) else message.method
+        noted.rung, noted.era = "session", "legacy"
+        noted.method = "" if isinstance(message, jsonrpc.Response) else message.method
         return await self._http_sse.post(service, request, head, raw, message)
 
     def _era(self, request: web.BaseRequest, message: Body) -> Era:

@@ -18,7 +18,9 @@ from gateway.front.gathering import Gathered, parted
 from gateway.front.rounds import Rounds, resumed, waits_in
 from gateway.front.service import Caller, Service
 from gateway.front.splice import Relay, splice
+from gateway.tracing import Traced, carrying
 from gateway.upstreams.pool import Upstream
+from gateway.upstreams.probe import Credentials
 from policies import apps, headers, inline, jsonrpc, routing, task_ids
 from policies.admission import Head, meta_of, progress_token
 from policies.delivery import Addressee, Message, error
@@ -40,6 +42,7 @@ from policies.mcp import (
 from policies.profiles import Effective, Profile
 from policies.settings_routes import Route
 from policies.task_ids import TaskIds
+from policies.trace_context import BAGGAGE
 from policies.translation.discover import Description, discover_result, for_host
 
 DISCOVER_S = 2.0
@@ -52,6 +55,7 @@ async def serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Message
 ) -> web.StreamResponse:
     """Answers one POST of a modern client."""
+    operation.of(request).rung = "envelope"
     if isinstance(message, jsonrpc.Notification):
         return reply.accepted()  # the core has none over HTTP; nothing is known to be done with one
     if isinstance(message, jsonrpc.Response):
@@ -83,11 +87,14 @@ async def _serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Request
 ) -> web.StreamResponse:
     upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-    operation.of(request).upstream = upstream.name
+    noted = operation.of(request)
+    noted.goes_to(upstream, message.method, _name_of(message))
+    noted.rung = "profile"
     told, effective = _told(service, head, message)
     profile = effective.profile
     if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
         return reply.rejected(refusal, message.id)
+    noted.rung = "request"
     kept = await _from_cache(service, request, head, upstream, told, effective)
     if kept is not None:
         in_json = head.accept.json
@@ -98,11 +105,13 @@ async def _serve(
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
         if connector.dialect.era == "modern":
+            noted.upstream_era = "modern"
             try:
                 found = _for_upstream(service, head, upstream, request, told)
                 if isinstance(found, Rejection):
                     return reply.rejected(found, message.id)
                 sent, tasks = found
+                forwarded, sent, span = _with_trace(service, upstream, sent, forwarded)
                 body = raw if sent is message else jsonrpc.dumps({**jsonrpc.loads(raw), "params": sent.params})
                 bond = service.bond(head, upstream, request) if message.method in MAY_ASK else None
                 name = _name_for(message, sent, request)
@@ -111,11 +120,12 @@ async def _serve(
                     call = call_of(service, request, head, sent, upstream, headless=False)
                     call = replace(call, profile=profile)
                     if await connector.hides(call):
+                        noted.rung = "profile"
                         return reply.rejected(apps.unknown_tool(message.params.get("name")), message.id)
                     learn = learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
-                return await splice(Relay(*of, learn, head.client, _name_of(message)), body)
+                return await splice(Relay(*of, learn, head.client, _name_of(message), span), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -170,7 +180,9 @@ async def _start(
     if _describes(head, message, upstream):
         return await _discover(head, message, upstream, profile, credentials)
     bond, sent, tasks = None, message, None
-    if (await upstream.connector("modern", credentials)).dialect.era == "legacy":
+    connector = await upstream.connector("modern", credentials)
+    operation.of(request).upstream_era = connector.dialect.era
+    if connector.dialect.era == "legacy":
         rejection = _unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
@@ -253,6 +265,7 @@ async def _from_cache(
     if not effective.profile.shows_apps and apps.refusal(message.method, message.params, "modern") is not None:
         return None
     connector = await upstream.connector("modern", service.forwarded(upstream, request))
+    operation.of(request).upstream_era = connector.dialect.era
     if message.method == "server/discover" and connector.dialect.era == "legacy":
         return None
     call = call_of(service, request, head, message, upstream, headless=False)
@@ -260,6 +273,22 @@ async def _from_cache(
     to = service.showing(replace(_addressee(message), tasks=tasks), effective.profile)
     wanted = Wanted(upstream, call, to, effective)
     return await from_cache(service, request, head.route, connector, wanted, meta_of(message.params))
+
+
+def _with_trace(
+    service: Service, upstream: Upstream, message: jsonrpc.Request, forwarded: Credentials
+) -> tuple[Credentials, jsonrpc.Request, Traced | None]:
+    """The headers and the message of a request that is passed on, and its span, if it is traced: then both say so, else
+    what came goes on, byte for byte, but for baggage that is not wanted."""
+    meta = meta_of(message.params)
+    span = upstream.counting.span(message.method)
+    if span is not None:
+        forwarded, told = carrying(span, forwarded, meta)
+    elif BAGGAGE in meta and not service.settings.tracing.baggage:
+        told = {name: value for name, value in meta.items() if name != BAGGAGE}
+    else:
+        return forwarded, message, None
+    return forwarded, replace(message, params={**message.params, "_meta": told}), span
 
 
 def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Effective]:

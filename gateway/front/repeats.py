@@ -144,7 +144,7 @@ class Repeats:
         ttl_ms = cache.remaining_ms(entry.received_s, entry.ttl_ms, now_s)
         first, result, rest, head = opening(token), ready.result, ready.rest(ttl_ms), known.small
         last = rest + b"}"
-        size = len(first) + len(result) + len(last)
+        size = whole = len(first) + len(result) + len(last)
         if size >= known.compress_from_bytes:
             head = known.large
             if known.packs:
@@ -157,6 +157,7 @@ class Repeats:
             self._second, self._signature = int(now_s), _signature()
         head = b"%b%d%b%b" % (head, size, self._signature, first)
         service.cache.note(known.upstream, known.key, "hit", held, ttl_ms)
+        service.metrics.saved.add(known.upstream, known.key.shown["method"], by=whole)
         return (head, result, last) if size > _JOINED_BYTES else (b"".join((head, result, last)),)
 
     async def learn(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
@@ -220,7 +221,7 @@ def _known(
         asked.keys,
         settings,
         came.version,
-        noted,
+        noted.again(),
         small,
         large,
         packs,

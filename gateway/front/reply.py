@@ -34,6 +34,8 @@ class Answer(web.Response):
 
     error = ""
     """How the request went, if that is known here: an `error.type` (`policies/metrics.py`)."""
+    refused = False
+    """Whether the request was not let through."""
 
 
 _STREAM_HEADERS = {
@@ -52,8 +54,14 @@ def accepted() -> web.Response:
     return web.Response(status=202)
 
 
-def rejected(rejection: Rejection, request_id: RequestId | None = None) -> web.Response:
-    """An error response with the status of the rejection itself."""
+def rejected(rejection: Rejection, request_id: RequestId | None = None) -> Answer:
+    """The answer to a request that is not let through: an error response with the status of the rejection itself."""
+    response = _refusal(rejection, request_id)
+    response.refused = True
+    return response
+
+
+def _refusal(rejection: Rejection, request_id: RequestId | None) -> Answer:
     response = json(error(rejection, request_id).raw, rejection.status, dict(rejection.headers))
     response.error = error_type(rejection.code, rejection.http)
     if set(CLOSE) <= set(rejection.headers):
@@ -100,7 +108,7 @@ async def failed(request: web.BaseRequest, rejection: Rejection, request_id: Req
     stream: Stream | None = request.get(_OPENED)
     if stream is None:
         shape = request.get(SHAPE)
-        return rejected(rejection, request_id) if shape is None else shape(rejection)
+        return _refusal(rejection, request_id) if shape is None else shape(rejection)
     operation.of(request).error = error_type(rejection.code, rejection.http)
     if request_id is not None:
         await stream.event(error(rejection, request_id).raw)

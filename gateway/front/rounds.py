@@ -17,10 +17,11 @@ from gateway.front.elsewhere import Source
 from gateway.front.service import Service
 from gateway.parking import Parked
 from policies import apps, jsonrpc, request_state, session
-from policies.delivery import Addressee, Message, deliver
+from policies.delivery import Addressee, Message
 from policies.errors import GatewayFault, Rejection
 from policies.exchange import Answer, Ask, Event, Fail, Reply, Withdraw, is_last
 from policies.mcp import INTERNAL_ERROR, INVALID_PARAMS, Json
+from policies.metrics import BRIDGED
 from policies.request_state import Bond, State, fingerprint
 from policies.sealing import NONCE_BYTES
 from policies.settings_routes import Route
@@ -55,7 +56,10 @@ class Rounds:
         if not items and (not settling or self.parked):
             return None
         self.cursor = items[-1][0] if items else self.cursor
-        found = [deliver(self._sealed(event), self.to) for _, event in items if not self._saw(event)]
+        upstream = self.exchange.upstream
+        found = [
+            self.service.deliver(self._sealed(event), self.to, upstream) for _, event in items if not self._saw(event)
+        ]
         if settling and self.asked:
             found.append(self._park())
         return [message for message in found if message is not None]
@@ -107,6 +111,7 @@ class Rounds:
         ttl_s, principal = self.service.parking.ttl_s, self.exchange.call.principal
         self.service.parking.park(self.exchange, principal, dict(self.asked), self.cursor, self.number)
         self.parked = True
+        self.service.metrics.rounds.add(self.exchange.upstream, BRIDGED)
         state = State(
             exchange=self.exchange.id,
             round=self.number,

@@ -21,13 +21,14 @@ from gateway.provider.ledger import Ledger
 from gateway.provider.line import Lines
 from gateway.stores.changes import ENDED
 from gateway.stores.shared import Shared
+from gateway.tracing import Sent, Tracing
 from gateway.upstreams.pool import Upstream, Upstreams
-from policies import edge, forwarded, identity, routing, session, task_ids
+from policies import edge, forwarded, identity, routing, session, task_ids, trace_context
 from policies.admission import Head
-from policies.delivery import Addressee
+from policies.delivery import Addressee, Message, deliver
 from policies.edge import Doorman
 from policies.errors import Rejection
-from policies.exchange import Call, FrontSession
+from policies.exchange import Call, Event, FrontSession
 from policies.forwarded import Network
 from policies.headers import Headers, param_of
 from policies.mcp import INVALID_REQUEST, LISTEN, Era, Json
@@ -36,6 +37,7 @@ from policies.request_state import Bond
 from policies.sealing import KeyRing
 from policies.settings import Settings
 from policies.settings_routes import Route
+from policies.stripped import Items
 from policies.task_ids import TaskIds
 
 CALLER = web.RequestKey("caller", forwarded.Caller)
@@ -106,10 +108,13 @@ class Service:
     cache: Cache
     ledger: Ledger
     lines: Lines
+    tracing: Tracing
     profiles: Profiles = field(init=False)
     clients: identity.Clients = field(init=False)
     doorman: Doorman = field(init=False)
     trusted: Sequence[Network] = field(init=False)
+    may_pass_unread: bool = field(init=False)
+    """Whether any upstream verifies headers itself."""
     locks: Locks = field(default_factory=Locks)
     _routes: Mapping[str, Route] = field(init=False)
     _opened: dict[tuple[str, str], FrontSession] = field(default_factory=dict)
@@ -119,12 +124,21 @@ class Service:
         self.clients = identity.Clients.of(self.settings)
         self.doorman = edge.doorman(self.settings)
         self.trusted = forwarded.networks(self.settings.trusted_proxies)
+        self.may_pass_unread = any(upstream.verifies_headers for upstream in self.settings.upstreams.values())
         self._routes = {session.route_key(route): route for route in self.settings.routes}
 
     def evolve(self, settings: Settings, ring: KeyRing) -> "Service":
         """The service of another configuration; what is under way goes on with this one."""
-        upstreams, lines = self.upstreams.evolve(settings), self.lines.evolve(settings)
-        evolved = replace(self, settings=settings, ring=ring, upstreams=upstreams, lines=lines, _opened={})
+        is_same = settings.tracing == self.settings.tracing
+        evolved = replace(
+            self,
+            settings=settings,
+            ring=ring,
+            upstreams=self.upstreams.evolve(settings),
+            lines=self.lines.evolve(settings),
+            tracing=self.tracing if is_same else Tracing(settings.tracing),
+            _opened={},
+        )
         self.cache.evolve(settings.cache, evolved.upstreams)
         self.exchanges.resume_ttl_s = settings.streams.resume_ttl_s
         self.ledger.configure(settings.clients, on=bool(settings.providers))
@@ -173,6 +187,12 @@ class Service:
                 sent.append(("Host", came.host))
         return tuple(sent)
 
+    def sent(self, upstream: Upstream, request: Caller, meta: Json) -> Sent:
+        """The headers and the `_meta` that a call of this caller's has, trace context among them."""
+        baggage = self.settings.tracing.baggage
+        headers, meta = trace_context.sent_on(request.headers, meta, baggage=baggage)
+        return (*self.forwarded(upstream, request), *headers), meta
+
     def relayed(self, route: Route, request: Caller) -> Relayed:
         """What must be known of a caller to speak for it at the upstreams of this route after its request is over, or
         at another replica. No key of ours is in it."""
@@ -217,6 +237,17 @@ class Service:
     def showing(self, to: Addressee, profile: Profile) -> Addressee:
         """An addressee whose host shows what this profile says."""
         return replace(to, shows_apps=profile.shows_apps, max_app_bytes=self.settings.limits.max_app_bytes)
+
+    def deliver(self, event: Event, to: Addressee, upstream: str) -> Message | None:
+        """The message for an event of that upstream's, or None where this client gets none."""
+        message = deliver(event, to)
+        if message is not None and message.stripped:
+            self.count_stripped(upstream, message.stripped)
+        return message
+
+    def count_stripped(self, upstream: str, items: Items) -> None:
+        for item, count in items:
+            self.metrics.stripped.add(upstream, item, by=count)
 
     def addressee(self, exchange: Exchange) -> Addressee:
         """Whom a kept exchange answers, and what their host is shown by now."""
@@ -279,6 +310,7 @@ class Service:
         `StoreUnavailable` where the others cannot be told."""
         self.exchanges.end_session(ended.id)
         self.metrics.sessions_ended.add()
+        self.metrics.sessions.observe((ended.version,), max(0.0, time.time() - ended.issued_s))
         await self.state.changes.put(ended.id, ENDED, b"1", max(1.0, ended.expires_s - time.time()))
         await self.state.mail.tell_all(TOPIC_ENDED, ended.id.encode())
 

@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 
 from gateway.front import operation, reply
 from gateway.front.service import Service
+from gateway.tracing import Traced
 from gateway.upstreams.patience import Patience, within
 from gateway.upstreams.pool import Upstream
 from gateway.upstreams.reading import Blocks
@@ -25,17 +26,17 @@ from policies.apps_marks import might_show
 from policies.delivery import error
 from policies.errors import Rejection, UpstreamFault
 from policies.headers import name_in
-from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, READS, Json
+from policies.mcp import HEADER_NAME, HEADER_SESSION, INVALID_REQUEST, LEGACY_SESSION_NOT_FOUND, MAY_ASK, READS, Json
 from policies.metrics import CANCELLED_CALL, error_type
-from policies.peek import Splice
+from policies.peek import NAMED_IN_LISTS, Splice, input_required, listed_names
 from policies.profiles import Profile
 from policies.request_state import Bond
 from policies.routing import timeouts_for
 from policies.sealing import NONCE_BYTES
+from policies.stripped import taken_out
 from policies.task_ids import TaskIds
 
 _CURSOR = b'"nextCursor"'
-_PASSED = frozenset({"traceparent", "tracestate"})
 _LEGACY_CODES = frozenset({-32000, LEGACY_SESSION_NOT_FOUND, INVALID_REQUEST})
 
 
@@ -47,7 +48,7 @@ class Relay:
     `client`: whose key came;
     `profile`: what the client can show, which may have to be read in the request's body first; `uri`: of the resource
     that is read; `learn` is given the answer to a list of tools, before anything is left out of it, and without the
-    tools where they hold nothing of an interface."""
+    tools where they hold nothing of an interface; `span`: of the call, where it is traced, begun and yet to end."""
 
     service: Service
     request: web.BaseRequest
@@ -62,6 +63,7 @@ class Relay:
     learn: Callable[[Json], None] | None = None
     client: str | None = None
     tool: str | None = None
+    span: Traced | None = None
 
     def to_client(self, data: bytes, *, is_error: bool) -> bytes:
         """The last message as the client gets it."""
@@ -69,8 +71,10 @@ class Relay:
         large = apps.too_large(self.method, self.uri, len(data), max_bytes)
         if large is not None:
             raise UpstreamFault(large.message, data=large.data)
-        if self.learn is not None and not is_error:
-            self._learn(data, self.learn)
+        if not is_error:
+            self._hear(data)
+            if self.learn is not None:
+                self._learn(data, self.learn)
         if self.service.ledger.on and not is_error and self.profile().shows_apps:
             params = {"uri": self.uri, "name": self.tool}
             self.service.ledger.see_raw(self.client, self.upstream.name, self.method, params, data)
@@ -87,10 +91,23 @@ class Relay:
         except ValueError as odd:
             raise UpstreamFault(task_ids.NO_NAME.message) from odd
 
+    @property
+    def called(self) -> str:
+        """The name of what is called, as its client wrote it; empty for what has none."""
+        return name_in(self.request.headers) or ""
+
     def on_the_way(self, data: bytes) -> bytes | None:
         """A notification as the client gets it, None where it does not."""
         shown = self._shown(data)
         return shown if self.tasks is None or shown is None else self.tasks.message(shown, self.method)
+
+    def _hear(self, data: bytes) -> None:
+        """Has what is to be counted of an answer taken down; most hold nothing of the kind."""
+        counting = self.upstream.counting
+        if self.method in NAMED_IN_LISTS:
+            counting.names.learn_names(self.method, listed_names(data))
+        elif self.method in MAY_ASK and (asks := input_required(data)) is not None:
+            counting.heard(self.method, asks)
 
     def _learn(self, data: bytes, learn: Callable[[Json], None]) -> None:
         if not might_show(data):
@@ -108,7 +125,11 @@ class Relay:
         if self.profile().shows_apps:
             return data
         try:
-            return apps.strip_message(data, self.method, self.uri)
+            shown = apps.strip_message(data, self.method, self.uri)
+            if shown is not data:
+                taken = taken_out(jsonrpc.loads(data), jsonrpc.loads(shown) if shown is not None else None)
+                self.service.count_stripped(self.upstream.name, taken)
+            return shown
         except ValueError as odd:
             raise UpstreamFault(f"what upstream {self.upstream.name} says cannot be read") from odd
 
@@ -121,20 +142,24 @@ async def splice(relay: Relay, raw: bytes) -> web.StreamResponse:
     if isinstance(sent, Rejection):
         return reply.rejected(sent, answer.id)
     began, went = time.perf_counter(), CANCELLED_CALL
+    noted, counting = operation.of(relay.request), relay.upstream.counting
+    relay.service.metrics.spliced.add(relay.upstream.name)
     try:
         response = await _splice(relay, sent, answer)
-        went = operation.of(relay.request).error
+        went = noted.error
         return response
     except UpstreamFault as fault:
         went = error_type(fault.code, fault.http)
         raise
     finally:
-        relay.upstream.measure(relay.method, went, began)
+        noted.upstream_s = time.perf_counter() - began
+        counting.called((relay.method, relay.called), "modern", went, noted.upstream_s, relay.span)
 
 
 async def _splice(relay: Relay, sent: bytes, answer: Splice) -> web.StreamResponse:
     request, service, upstream = relay.request, relay.service, relay.upstream
-    head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower()))  # every line, as it came
+    passed = service.settings.tracing.passed
+    head = CIMultiDict((k, v) for k, v in request.headers.items() if _passes(k.lower(), passed))  # each as it came
     head.update([*relay.forwarded, *BOTH.items()])
     if relay.name is not None:
         head[HEADER_NAME] = relay.name
@@ -209,6 +234,6 @@ def _is_legacy(body: bytes) -> bool:
     return isinstance(failure, dict) and failure.get("code") in _LEGACY_CODES
 
 
-def _passes(name: str) -> bool:
+def _passes(name: str, passed: frozenset[str]) -> bool:
     """The protocol's own headers, and trace context; a session id is nothing here (Earlier Revisions)."""
-    return (name.startswith("mcp-") and name != HEADER_SESSION.lower()) or name in _PASSED
+    return (name.startswith("mcp-") and name != HEADER_SESSION.lower()) or name in passed

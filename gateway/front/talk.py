@@ -24,7 +24,7 @@ from gateway.front.rounds import Rounds
 from gateway.front.service import Caller, Service
 from policies import era, inline, jsonrpc
 from policies.admission import Head, meta_of
-from policies.delivery import Addressee, Message, deliver, error, farewell
+from policies.delivery import Addressee, Message, error, farewell
 from policies.errors import Fault, Rejection
 from policies.exchange import Fail, FrontSession
 from policies.mcp import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, LISTEN
@@ -220,7 +220,7 @@ class Talk:
             while items := await exchange.read(cursor):
                 for cursor, event in items:  # noqa: B007 - where to read on
                     if not refused(via.service, exchange, event):
-                        await self._deliver(deliver(event, to), to)
+                        await self._deliver(via.service.deliver(event, to, exchange.upstream), to)
         finally:
             if not exchange.ended:
                 exchange.cancel()

@@ -50,10 +50,12 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
     if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
         return None
     noted = operation.of(request)
-    noted.method, noted.era, noted.upstream = method, "modern", upstream.name
+    noted.method, noted.era, noted.rung = method, "modern", "profile"
+    noted.goes_to(upstream, method, name)
     try:
         forwarded = service.forwarded(upstream, request)
         connector = await upstream.connector("modern", forwarded)
+        noted.upstream_era = connector.dialect.era
         if connector.dialect.era != "modern":
             return None
         tasks = service.task_ids(head, upstream, request, "modern")

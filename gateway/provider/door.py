@@ -80,16 +80,19 @@ async def serve(service: Service, request: web.BaseRequest, head: Head, *, late:
     client = _identify(visit, head)
     if isinstance(client, Rejection):
         return _refuse(visit, client)
-    noted.client = client or ""
-    why = provider_http.refusal(visit.provider, request.headers, visit.rest, visit.query) or (REFUSED if late else None)
+    noted.client, noted.rung = client or "", "request"
+    why = provider_http.refusal(visit.provider, request.headers, visit.rest, visit.query)
+    if why is None and late:
+        noted.rung, why = "draining", REFUSED
     if why is not None:
         return _refuse(visit, why)
+    noted.rung = "body"
     with Holding(service) as holding:
         return await _forward(visit, client if client is not None else head.route.principal, holding)
 
 
-def refused(dialect: str, why: Rejection) -> web.Response:
-    """A refusal in the API's own shape."""
+def refused(dialect: str, why: Rejection) -> reply.Answer:
+    """An error of the gateway's own in the API's shape."""
     raw, headers = error_body(dialect, why)
     response = reply.json(raw, why.status)
     response.headers.extend(headers)
@@ -101,7 +104,9 @@ def refused(dialect: str, why: Rejection) -> web.Response:
 
 def _refuse(visit: _Visit, why: Rejection) -> web.Response:
     visit.noted.outcome = "refused"
-    return refused(visit.provider.dialect, why)
+    response = refused(visit.provider.dialect, why)
+    response.refused = True
+    return response
 
 
 def _identify(visit: _Visit, head: Head) -> str | Rejection | None:
@@ -251,9 +256,12 @@ async def _forward(visit: _Visit, client: str | None, holding: Holding) -> web.S
     except Fault as fault:
         lost = request.content.exception()
         why = body.lost(lost, visit.service.settings) if lost is not None else fault.rejection()
-        visit.noted.outcome = "failed" if isinstance(fault, UpstreamFault) and lost is None else "refused"
+        if out is None and (lost is not None or not isinstance(fault, UpstreamFault)):
+            visit.noted.rung = "body" if lost is not None else "request"
+            return _refuse(visit, why)
         if out is None:
             return refused(visit.provider.dialect, why)
+        visit.noted.outcome = "failed" if lost is None else "refused"
         visit.noted.error = error_type(why.code, why.http)
         _break_off(request)
         return out

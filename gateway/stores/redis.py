@@ -9,6 +9,8 @@ the server keeps what it made of it, and a restarted one needs no second try. No
 import asyncio
 import contextlib
 import math
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -41,6 +43,16 @@ return redis.call('PEXPIRE',KEYS[1],ARGV[1])"""
 _APPEND: Final = """redis.call('XADD',KEYS[1],'MAXLEN',ARGV[2],'*','v',ARGV[3])
 return redis.call('PEXPIRE',KEYS[1],ARGV[1])"""
 
+_SCRIPTS: Final[Mapping[bytes | str | int, str]] = {
+    _DELETE_IF: "delete_if",
+    _RENEW: "renew",
+    _INCR: "incr",
+    _PUT_FIELD: "put_field",
+    _DROP_FIELD: "put_field",
+    _APPEND: "append",
+}
+"""What each script is called in metrics."""
+
 _WRITES: Final = frozenset({_INCR, _PUT_FIELD, _APPEND})
 """Scripts that a server without room refuses."""
 
@@ -48,7 +60,10 @@ _WRITES: Final = frozenset({_INCR, _PUT_FIELD, _APPEND})
 class RedisStore:
     shared: Final = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, observe: Callable[[tuple[str, str], float], None] = lambda *_: None) -> None:
+        """`observe` is told of each operation that does not wait its name, an `error_type`, and how many seconds it
+        took."""
+        self._observe = observe
         self._prefix = f"{settings.prefix}:{VERSION}:"
         self._timeout_s = settings.timeout_ms / 1000
         self._client = redis_clients.client(settings, self._timeout_s)
@@ -147,7 +162,18 @@ class RedisStore:
     async def _do(self, key: str, *command: bytes | str | int) -> Any:
         """What the server answers, within the time-out."""
         self._health.admit()
-        return await self._answer(self._client, key, self._timeout_s, command, self._under_way)
+        began, error = time.perf_counter(), ""
+        try:
+            return await self._answer(self._client, key, self._timeout_s, command, self._under_way)
+        except StoreUnavailable:
+            error = "unavailable"
+            raise
+        except asyncio.CancelledError:
+            error = "cancelled"
+            raise
+        finally:
+            name = _SCRIPTS.get(command[1], "") if command[0] == "EVAL" else str(command[0]).lower()
+            self._observe((name, error), time.perf_counter() - began)
 
     async def _answer(
         self,

@@ -9,7 +9,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from types import TracebackType
 
 from policies import balance
@@ -31,6 +31,13 @@ class Endpoint:
         self.requests = 0
         self.chosen = 0
         self.health = Health()
+        self.suspect = False
+        """It has failed, and nobody has looked yet whether it is there; of an only one, which is never left out."""
+
+    @property
+    def in_service(self) -> bool:
+        """Whether it gets requests that belong to no session; of an only one, whether it answers."""
+        return self.health.in_service(time.monotonic())
 
     def __enter__(self) -> None:
         self.requests += 1
@@ -42,10 +49,21 @@ class Endpoint:
 
 
 class Endpoints:
-    """`check` says whether an endpoint is there; it raises nothing."""
+    """`check` says whether an endpoint is there; it raises nothing. `checks_one`: whether an only one is checked once
+    it has failed, though it is asked in any case. `on_ejected` is told which one is left out."""
 
-    def __init__(self, name: str, settings: UpstreamSettings, check: Callable[[Endpoint], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: UpstreamSettings,
+        check: Callable[[Endpoint], Awaitable[bool]],
+        *,
+        checks_one: bool = True,
+        on_ejected: Callable[[Endpoint], None] = lambda _: None,
+    ) -> None:
         self._name = name
+        self._checks_one = checks_one
+        self._on_ejected = on_ejected
         self._settings = settings
         self._check = check
         self._all = tuple(Endpoint(url) for url in settings.addresses)
@@ -57,6 +75,9 @@ class Endpoints:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._all)
 
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
@@ -81,14 +102,19 @@ class Endpoints:
 
     def answered(self, endpoint: Endpoint, status: int) -> None:
         """It has sent the head of an answer."""
-        if status in balance.GATEWAY_FAILURES:
+        if status in balance.GATEWAY_FAILURES and len(self._all) > 1:
             self.failed(endpoint)
         else:
             endpoint.health = endpoint.health.after_answer()
+            if len(self._all) == 1 and not endpoint.health.found:
+                endpoint.health = Health()
+                log.warning("upstream %s: endpoint %s is in service again", self._name, endpoint.label)
 
     def failed(self, endpoint: Endpoint) -> None:
         """It could not be reached, or broke off or was silent before the head of an answer."""
         if len(self._all) == 1:
+            endpoint.suspect = self._checks_one
+            self.watch()
             return
         now_s, rules = time.monotonic(), self._settings.ejection
         may_eject = balance.may_eject([one.health for one in self._all], rules, now_s)
@@ -96,12 +122,8 @@ class Endpoints:
         if before.in_service(now_s) and not endpoint.health.in_service(now_s):
             seconds = endpoint.health.out_until_s - now_s
             log.warning("upstream %s: endpoint %s fails and is left out for %g s", self._name, endpoint.label, seconds)
+            self._on_ejected(endpoint)
             self.watch()
-
-    def in_service(self) -> Mapping[str, bool]:
-        """Of each endpoint, by host, port and path, whether it gets requests that belong to no session."""
-        now_s = time.monotonic()
-        return {endpoint.label: endpoint.health.in_service(now_s) for endpoint in self._all}
 
     def watch(self) -> None:
         """Checks what needs it from now on, for as long as anything does."""
@@ -120,16 +142,19 @@ class Endpoints:
 
     def _has_work(self) -> bool:
         always = bool(self._settings.health.path) and len(self._all) > 1
-        return always or not all(endpoint.health.found for endpoint in self._all)
+        return always or not all(endpoint.health.found and not endpoint.suspect for endpoint in self._all)
 
     def _is_due(self, endpoint: Endpoint) -> bool:
-        wanted = bool(self._settings.health.path) or not endpoint.health.found
+        wanted = bool(self._settings.health.path) or not endpoint.health.found or endpoint.suspect
         return wanted and time.monotonic() >= endpoint.health.out_until_s
 
     async def _look(self, endpoint: Endpoint) -> None:
+        endpoint.suspect = False
         found = await self._check(endpoint)
         now_s = time.monotonic()
         before, endpoint.health = endpoint.health, endpoint.health.after_check(now_s, found=found)
         if endpoint.health.in_service(now_s) != before.in_service(now_s):
-            what = "is in service again" if found else "does not pass its check and is left out"
+            is_only = len(self._all) == 1
+            lost = "cannot be reached" if is_only else "does not pass its check and is left out"
+            what = "is in service again" if found else lost
             log.warning("upstream %s: endpoint %s %s", self._name, endpoint.label, what)

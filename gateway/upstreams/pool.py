@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import aiohttp
 
+from gateway import tracing
 from gateway.background import Background
 from gateway.exchange import Exchange
 from gateway.metrics import Metrics
@@ -23,6 +24,7 @@ from gateway.stores.base import StoreUnavailable
 from gateway.stores.shared import Shared as State
 from gateway.upstreams.apps import Look
 from gateway.upstreams.base import Connector, Ids
+from gateway.upstreams.counting import Counting
 from gateway.upstreams.faults import unauthorized
 from gateway.upstreams.http_sse import EitherTransport, HttpSse
 from gateway.upstreams.legacy import LegacyConnector
@@ -36,10 +38,10 @@ from gateway.upstreams.wire import Wire
 from policies import jsonrpc
 from policies.cache_keys import config_digest
 from policies.errors import Fault, UpstreamFault
-from policies.exchange import Call, Event
+from policies.exchange import Answer, Call, Event
 from policies.forwarded import lasting
-from policies.mcp import LATEST_LEGACY, LISTEN, MODERN_VERSIONS, READS, Era, Json
-from policies.metrics import CANCELLED_CALL, ended_as, error_type, method_label
+from policies.mcp import LATEST_LEGACY, MODERN_VERSIONS, READS, Era, Json
+from policies.metrics import CANCELLED_CALL, ended_as, error_type
 from policies.profiles import Profile
 from policies.settings import Settings
 from policies.settings_routes import Route
@@ -80,10 +82,9 @@ class Upstream:
         self.name = name
         self.settings = settings.upstreams[name]
         self._made_from = _concerning(name, settings)
-        ids, self._metrics = shared.ids, shared.metrics
-        self._shared = shared
+        ids, self._shared = shared.ids, shared
         self.http = (
-            None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, self._metrics)
+            None if self.settings.command else Wire(name, self.settings, settings.limits, shared.http, shared.metrics)
         )
         self.wire = self.http or StdioTransport(name, self.settings, settings.limits, ids)
         self.session_transport = self.wire if self.http is None else _for_sessions(self.http, ids)
@@ -93,6 +94,9 @@ class Upstream:
         self.legacy.sessions.on_change = partial(self._changed, shared)
         self.config = config_digest(self.settings)
         """What tells answers that were given under this configuration from others."""
+        self.counting = Counting(name, shared.metrics)
+        self.counting.tells_tools = settings.metrics.tools
+        self.legacy.sessions.on_end = self.counting.session_ended
         self.apps = Look(name, self.leg)
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
@@ -118,25 +122,32 @@ class Upstream:
     async def leg(self, call: Call, exchange: Exchange) -> None:
         """Runs `call`, whose capabilities are the declared ones, through the connector its caller is paired with."""
 
+        era, error = "", CANCELLED_CALL
+        span = self.counting.span(call.method)
+        if span is not None:
+            headers, meta = tracing.carrying(span, call.forwarded, call.meta)
+            call = replace(call, forwarded=headers, meta=meta)
+
         async def run(connector: Connector) -> None:
+            nonlocal era
+            era = connector.dialect.era
             effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
             await connector.leg(replace(call, capabilities=effective), exchange)
 
-        began, error = time.perf_counter(), CANCELLED_CALL
+        exchange.begins(self.name)
+        exchange.on_asked = self.counting.asked
         exchange.on_event = partial(self._shared.on_event, self.name, exchange)
         try:
             await self.paired(call.front.era, run, again=call.method in READS, credentials=call.forwarded)
             error = ended_as(exchange.last)
+            if isinstance(exchange.last, Answer):
+                self.counting.heard(call.method, exchange.last.result)
         except Fault as fault:
             error = error_type(fault.code, fault.http)
             raise
         finally:
-            self.measure(call.method, error, began)
-
-    def measure(self, method: str, error: str, began: float) -> None:
-        """Counts one call to this upstream, which began at that moment of `time.perf_counter`."""
-        if method != LISTEN:  # a stream lasts as long as its client likes
-            self._metrics.asked.observe((self.name, method_label(method), error), time.perf_counter() - began)
+            exchange.comes_back()
+            self.counting.called((call.method, call.params.get("name")), era, error, exchange.upstream_s, span)
 
     async def paired(
         self, front: Era, run: Callable[[Connector], Awaitable[T]], *, again: bool, credentials: Credentials = ()
@@ -167,6 +178,17 @@ class Upstream:
         if self._described is None:
             return None
         return self._described[0], time.monotonic() - self._described[1]
+
+    @property
+    def known_eras(self) -> tuple[Era, ...]:
+        """Those that it speaks, as far as is known here."""
+        if self.settings.transport == "http_sse":
+            return ("legacy",)
+        if self.settings.era != "auto":
+            return (self.settings.era,)
+        eras = self._found[0] if self._found is not None else Eras(False, False)
+        modern: tuple[Era, ...] = ("modern",) if eras.modern else ()
+        return (*modern, "legacy") if eras.legacy else modern
 
     @property
     def description(self) -> Description | None:
@@ -354,6 +376,8 @@ class Upstreams:
         self._by_name: Mapping[str, Upstream] = {
             name: kept.get(name) or Upstream(name, settings, state, self._shared) for name in settings.upstreams
         }
+        for upstream in kept.values():
+            upstream.counting.tells_tools = settings.metrics.tools
         for upstream in before or ():
             if upstream.name not in kept:
                 self._shared.background.start(self._retire(upstream))
@@ -381,21 +405,6 @@ class Upstreams:
         """From now on `told` hears what comes of every call that does not pass as it came: the upstream's name, the
         exchange, and each event before anybody else reads it."""
         self._shared.on_event = told
-
-    def shared_sessions(self) -> Mapping[str, int]:
-        """How many sessions at each upstream are shared by callers without one of their own."""
-        return {name: len(upstream.legacy.sessions) for name, upstream in self._by_name.items()}
-
-    def endpoints(self) -> Mapping[tuple[str, str], bool]:
-        """Of each endpoint of an upstream that has several, by the upstream's name and its own, whether it is in
-        service."""
-        several = [upstream for upstream in self if upstream.settings.urls]
-        return {
-            (upstream.name, label): up
-            for upstream in several
-            if upstream.http is not None
-            for label, up in upstream.http.endpoints.in_service().items()
-        }
 
     def warm(self) -> None:
         """Asks every upstream for its description in the background, so that the first client need not wait."""

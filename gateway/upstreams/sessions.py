@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -71,10 +72,22 @@ class Sessions:
         self.start_pump: Callable[[Shared], asyncio.Task[None]]
         self.on_change: Callable[[str, Json], None] = lambda *_: None
         """Told whatever is said in any session that no one call has asked for."""
+        self.on_end: Callable[[str, float], None] = lambda *_: None
+        """Told of each shared session that has ended its revision, and how many seconds it lasted."""
 
     def __len__(self) -> int:
         """How many are shared now."""
         return len(self._shared)
+
+    @property
+    def leases(self) -> int:
+        """How many of them one call has for itself."""
+        return len(self._leased)
+
+    @property
+    def streams(self) -> int:
+        """How many of their streams are heard."""
+        return sum(shared.pump is not None and not shared.pump.done() for shared in self._shared.values())
 
     # any session
 
@@ -322,6 +335,7 @@ class Sessions:
         for key, known in list(self._shared.items()):
             if known is shared:
                 del self._shared[key]
+                self.on_end(shared.session.version, time.monotonic() - shared.began_s)
         if shared.pump is not None and shared.pump is not asyncio.current_task():
             shared.pump.cancel()
         if not shared.forwarded:

@@ -4,6 +4,7 @@ When it is opened, lent and ended is decided in `gateway/upstreams/sessions.py`.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ class Shared:
     level: str | None = None
     users: int = 0
     leased_as: str = ""
+    began_s: float = field(default_factory=time.monotonic)
     can_hear: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     pump: asyncio.Task[None] | None = None

@@ -91,6 +91,11 @@ class StdioTransport:
     def holder(self, session: str, /) -> str:
         return session
 
+    @property
+    def is_up(self) -> bool:
+        """Whether a process may be started now: not for a time, where it keeps ending."""
+        return not self._restarts.wait_s(time.monotonic())
+
     async def retire(self) -> None:
         """Ends the streams, and waits until nothing else is under way either."""
         self._underway.retired = True

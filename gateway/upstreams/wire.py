@@ -60,7 +60,7 @@ class Wire:
         self._metrics = metrics or Metrics()
         self._own = settings.own_headers
         self._own_cookie = next((value for header, value in self._own if header.lower() == "cookie"), None)
-        self.endpoints = Endpoints(name, settings, self._is_there)
+        self.endpoints = Endpoints(name, settings, self._is_there, on_ejected=self._ejected)
         self._underway = Underway(name)
         self._streams: set[asyncio.Timeout] = set()
         self._tls: ssl.SSLContext | bool = True  # the system's roots, by aiohttp's own context
@@ -156,7 +156,7 @@ class Wire:
             return None
         other = copy(self)
         other.settings = self.settings.model_copy(update={"url": url, "urls": ()})
-        other.endpoints = Endpoints(self.name, other.settings, other._is_there)  # noqa: SLF001 - its own kind
+        other.endpoints = Endpoints(self.name, other.settings, other._is_there, checks_one=False)  # noqa: SLF001 - its own kind
         return other
 
     def holder(self, _session: str, /) -> str:
@@ -166,6 +166,9 @@ class Wire:
         """What the HTTP client raised, counted, and as whose fault it is."""
         self._metrics.upstream_errors.add(self.name, reason(error))
         return fault_of(error, self.name)
+
+    def _ejected(self, endpoint: Endpoint) -> None:
+        self._metrics.ejections.add(self.name, endpoint.label)
 
     async def retire(self) -> None:
         """Ends the long-lived streams, and waits until nothing else is under way either."""

@@ -20,7 +20,7 @@ from gateway.front.http import HttpServer
 from gateway.front.port import Listener, bind
 from gateway.front.status import READY, Status
 from gateway.logs import configure
-from gateway.metrics import STORE_UP, render
+from gateway.metrics import STORE_UP, Reloads, render
 from gateway.workers.counts import Counts
 from gateway.workers.messages import Drain, End, Serve
 from gateway.workers.worker import Worker
@@ -42,6 +42,7 @@ class Supervisor:
     """`count` workers. `start` and `stop` once each, `apply` in between as often as the configuration changes."""
 
     def __init__(self, settings: Settings, count: int) -> None:
+        self.reloads = Reloads()
         self._settings = settings
         self._count = count
         self._state = "starting"
@@ -202,6 +203,7 @@ class Supervisor:
         yield GaugeMetricFamily("mcp_front_door_workers", "Workers that accept connections.", self._serving())
         restarts = "Workers that were started in the place of one that had ended."
         yield CounterMetricFamily("mcp_front_door_worker_restarts", restarts, self._restarts)
+        yield from self.reloads.collect()
 
 
 def _reserve(at: Listen) -> socket.socket:

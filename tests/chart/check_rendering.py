@@ -240,7 +240,7 @@ def test_pods_are_spread_over_nodes_and_zones_by_their_own_labels() -> None:
         assert all(constraint["labelSelector"] == selector for constraint in constraints)
 
 
-def test_prometheus_is_shown_the_token_and_told_the_job_that_the_rules_look_for() -> None:
+def test_prometheus_is_shown_the_token_and_gets_one_job_whatever_the_release_is_called() -> None:
     token = {"credentials": {"name": f"{NAME}-admin", "key": "admin-token"}}
     for kind, endpoints in (("ServiceMonitor", "endpoints"), ("PodMonitor", "podMetricsEndpoints")):
         found = spec("monitoring", kind)

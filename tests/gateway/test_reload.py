@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway.metrics import Reloads
 from gateway.reload import Reloader
 from policies.settings import Settings
 from tests.gateway_process import GatewayProcess, settings
@@ -106,7 +107,7 @@ async def test_whatever_goes_wrong_in_one_reload_the_next_is_tried(tmp_path: Pat
             again.set()
         raise OSError("vanished")
 
-    reloader = Reloader(path, Settings.model_construct, apply)
+    reloader = Reloader(path, Settings.model_construct, apply, Reloads())
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         watching = group.create_task(reloader.run())
         while not again.is_set():

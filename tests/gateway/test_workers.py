@@ -308,6 +308,10 @@ async def test_metrics_are_those_of_all_and_no_count_goes_backwards(tmp_path: Pa
         assert value(samples, "mcp_front_door_workers") == 2
         assert value(samples, "mcp_front_door_build_info") == 1
         assert value(samples, "mcp_front_door_store_up") == 1
+        assert value(samples, "mcp_front_door_upstream_up", upstream="mcp") == 1
+        assert value(samples, "mcp_front_door_upstream_era_info", upstream="mcp", era="modern") == 1
+        assert value(samples, "mcp_front_door_config_last_reload_successful") == 1
+        assert value(samples, "mcp_front_door_store_operation_duration_seconds_count", error_type="") > 0
         ready = await Front(running.gateway.admin_url).at("/readyz").send("GET", {})
         assert json.loads(ready.body) == {"status": "ready", "store": "up"}
         for name in ("process_resident_memory_bytes", "process_cpu_seconds_total"):

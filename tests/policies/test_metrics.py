@@ -4,8 +4,9 @@ import pytest
 
 from policies.delivery import Message
 from policies.errors import Rejection
-from policies.exchange import Answer, Cancelled, Dialect, Event, Fail
-from policies.metrics import ended_as, error_type, method_label, outcome
+from policies.exchange import Answer, Cancelled, Dialect, Event, Fail, Reply
+from policies.mcp import Json
+from policies.metrics import ask_outcome, ended_as, error_type, method_label, outcome, relayed_asks
 from policies.peek import Splice
 
 LEGACY = Dialect("legacy", "2025-11-25")
@@ -82,3 +83,39 @@ def test_a_spliced_answer_is_a_failure_where_it_says_so_itself(answer: str, erro
     splice = Splice(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}')
     assert splice.judge(f'{{"jsonrpc":"2.0","id":1,{answer}}}'.encode()) == "last"
     assert splice.error == error
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        (Reply("k", {"action": "accept", "content": {"x": 1}}), "answered"),
+        (Reply("k", {"action": "decline"}), "declined"),
+        (Reply("k", {"action": "cancel"}), "cancelled"),
+        (Reply("k", {"action": ["cancel"]}), "answered"),
+        (Reply("k", {"roots": []}), "answered"),
+        (Reply("k", error={"code": -1, "message": "m"}), "error"),
+        (None, "abandoned"),
+    ],
+)
+def test_what_came_of_a_question(reply: Reply | None, label: str) -> None:
+    assert ask_outcome(reply) == label
+
+
+@pytest.mark.parametrize(
+    ("result", "kinds"),
+    [
+        ({"content": []}, None),
+        ({"resultType": "complete", "inputRequests": {"k": {"method": "roots/list"}}}, None),
+        ({"resultType": "input_required"}, ()),
+        ({"resultType": "input_required", "inputRequests": [1]}, ()),
+        (
+            {
+                "resultType": "input_required",
+                "inputRequests": {"a": {"method": "elicitation/create"}, "b": {"method": ["x"]}, "c": 1},
+            },
+            ("elicitation", "_OTHER"),
+        ),
+    ],
+)
+def test_what_an_answer_asks_of_its_client(result: Json, kinds: tuple[str, ...] | None) -> None:
+    assert relayed_asks(result) == kinds

@@ -367,4 +367,29 @@ async def test_requests_bytes_and_what_was_taken_out_are_counted(plane: Plane) -
     assert now(after, size, part="response") == len(answer.body)
     await plane.ask("bedrock", b"x", {"Content-Encoding": "br"})
     refused = value(before, total, **labels, outcome="refused")
-    await settled(plane.gateway, total, refused + 1, **labels, outcome="refused")
+    after = await settled(plane.gateway, total, refused + 1, **labels, outcome="refused")
+    where = {"route": "/llm/bedrock", "rung": "body"}
+    count = value(before, "mcp_front_door_refusals_total", **where) + 1
+    assert value(after, "mcp_front_door_refusals_total", **where) == count
+
+
+SAID = {
+    # name: (headers, body, members of the line in the log)
+    "one that is answered": ({}, raw(result_body("gemini", FLAT)), "decision=allow outcome=answered stripped=1"),
+    "one that cannot be read": ({"Content-Encoding": "br"}, b"x", "decision=deny rung=body outcome=415 stripped=0"),
+    "one that may not be": (
+        {"Connection": "Upgrade", "Upgrade": "websocket"},
+        None,
+        "decision=deny rung=request outcome=501 stripped=0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+async def test_its_line_in_the_log_says_whether_it_was_let_through_and_how_it_went(case: str, plane: Plane) -> None:
+    headers, body, members = SAID[case]
+    already = len(plane.gateway.stderr())
+    await plane.ask("gemini", body, headers, verb="GET" if body is None else "POST")
+    await settled(plane.gateway, "mcp_front_door_requests_in_flight", 0)
+    size = len(body) if body is not None and "outcome=answered" in members else 0
+    assert f"provider=gemini {members} request_bytes={size} " in plane.gateway.stderr()[already:]

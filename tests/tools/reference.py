@@ -17,7 +17,7 @@ MODELS: Final = (
     *("Settings", "ListenTls", "Connections", "Upstream", "HealthCheck", "Ejection", "UpstreamCache"),
     *("Timeouts", "ToolTimeouts", "UpstreamTls"),
     *("Route", "Rule", "Match", "Provider", "ProviderTimeouts", "Client", "ProfileSettings"),
-    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log"),
+    *("Limits", "Sessions", "Streams", "Cache", "Store", "StoreTls", "Log", "Metrics", "Tracing"),
 )
 TITLES: Final = {
     "Settings": "The file",
@@ -44,6 +44,8 @@ TITLES: Final = {
     "Store": "`store`",
     "StoreTls": "`store.tls`",
     "Log": "`log`",
+    "Metrics": "`metrics`",
+    "Tracing": "`tracing`",
 }
 
 
