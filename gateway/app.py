@@ -7,6 +7,7 @@ import secrets
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -24,10 +25,12 @@ from gateway.front.http import HttpServer
 from gateway.front.http_sse import HttpSse
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
+from gateway.front.seeing import see
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
+from gateway.front.status_page import StatusPage
 from gateway.logs import configure, stray
-from gateway.metrics import STORE_UP, Metrics, Reloads, render
+from gateway.metrics import STORE_UP, Metrics, Reloads, own_version, render
 from gateway.parking import Parking
 from gateway.profiles import built_in
 from gateway.reload import Reloader
@@ -41,6 +44,7 @@ from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
+from policies.status import Process, Seen
 
 if sys.platform != "win32":
     import resource
@@ -116,7 +120,9 @@ class Gateway:
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
         self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse).handle, bounds, max_head_bytes)
-        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order)
+        self._began_s = time.time()
+        self._page = StatusPage(lambda: self.service.settings, self._look)
+        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order, self._page)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
@@ -217,6 +223,7 @@ class Gateway:
         for transport in transports:
             if transport is not None:
                 transport.abort()  # closing waits for a client that does not read
+        await self._page.close()
         await self._status.shutdown(_CUT_S)
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -246,6 +253,13 @@ class Gateway:
     def counted(self) -> tuple[Metric, ...]:
         """Everything that this process has counted."""
         return tuple(self.service.metrics.families())
+
+    def seen(self) -> Seen:
+        """What this process sees of itself and of its upstreams."""
+        return see(self.service)
+
+    async def _look(self) -> tuple[Process, Seen]:
+        return Process((await self._health())["status"], own_version(), self._began_s), self.seen()
 
     async def _health(self) -> dict[str, str]:
         said = {"status": "draining" if self._drain.begun else READY}

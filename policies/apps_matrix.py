@@ -27,12 +27,12 @@ _OFFERS: Final = tuple(sorted(set(CAPABILITY_OF.values())))
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What came of asking an upstream in the name of a host: the revision that was asked for and the one in which it
-    answered (empty where it did not, and `why` says so), what it was told of the host, what it says of itself, and
-    whether it lists tools with an interface (None where nobody looked)."""
+    answered (empty where it did not, and `why` says so), what it was told of the host (None where no such host has come
+    yet), what it says of itself, and whether it lists tools with an interface (None where nobody looked)."""
 
     asked: str
     version: str = ""
-    told: Json = field(default_factory=dict)
+    told: Json | None = field(default_factory=dict)
     capabilities: Json = field(default_factory=dict)
     lists_apps: bool | None = None
     why: str = ""
@@ -62,6 +62,8 @@ def has_interface(tool: Any) -> bool:
 
 Verdict = tuple[State, str]
 
+_NOBODY: Final[Verdict] = ("supported", "no such host has come yet")
+
 
 def _protocol(_: Profile, heard: Heard | None) -> Verdict:
     if heard is None:
@@ -86,6 +88,8 @@ def _interactive(profile: Profile, heard: Heard | None) -> Verdict:
         return "unavailable", f"{profile.name} has no elicitation"
     if heard is None or not heard.version:
         return _unspoken(heard)
+    if heard.told is None:
+        return _NOBODY
     if not isinstance(heard.told.get("elicitation"), dict):
         return "degraded", "the server is not told of it"
     lacking = [mode for mode in modes if not at_least(heard.version, _MODE_SINCE[mode])]
@@ -99,6 +103,8 @@ def _apps(profile: Profile, heard: Heard | None) -> Verdict:
         return "unavailable", f"{profile.name} shows no Apps"
     if heard is None or not heard.version:
         return _unspoken(heard)
+    if heard.told is None:
+        return _NOBODY
     if APPS_EXTENSION not in _object(heard.told.get("extensions")):
         return "degraded", "the server is not told of it"
     if APPS_EXTENSION in _object(heard.capabilities.get("extensions")):

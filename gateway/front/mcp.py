@@ -57,7 +57,7 @@ class Mcp:
         if isinstance(response, reply.Answer) and response.refused:
             noted.refused = True
         if noted.refused:
-            metrics.refused.add(noted.route, noted.rung, error)
+            metrics.refuse(noted.route, noted.rung, error)
         if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
             eras = (noted.era, noted.upstream_era)
             metrics.served.observe((noted.route, noted.upstream, *eras, method, noted.tool, error), seconds)
