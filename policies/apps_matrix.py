@@ -3,12 +3,13 @@
 Specification: MCP Apps 2026-01-26 (Client<>Server Capability Negotiation), basic/lifecycle and basic/versioning,
 client/elicitation. A layer is
 
-    supported     the host has it, and nothing has been exchanged yet
+    supported     the host has it, and nothing has been exchanged yet, or not with such a host
     negotiated    the host has it, and the upstream has answered in kind, or speaks a revision in which it can use it
     degraded      it was asked for and answered with less
     unavailable   the host does not have it, or the upstream does not answer at all
 
-What was configured does not count. Who exchanges anything: `gateway/upstreams/probe.py`.
+What was configured does not count. Who exchanges anything: `gateway/upstreams/probe.py`; what hosts
+that were served have exchanged: `gateway/front/seeing.py`.
 """
 
 from collections.abc import Callable

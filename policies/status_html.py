@@ -112,16 +112,17 @@ def _upstreams(told: Json) -> Markup:
 
 def _upstream(upstream: Json) -> Sequence[Child]:
     server, calls = upstream["server"], upstream["calls"]
-    open_there = [f"{upstream[name]} {name}" for name in ("sessions", "leases", "streams") if upstream[name]]
+    open_there = [f"{name}: {upstream[name]}" for name in ("sessions", "leases", "streams") if upstream[name]]
     failed = f", {calls['failed']} failed" if calls["failed"] else ""
-    took = f"mean {calls['mean_ms']} ms, slowest {calls['slowest_ms']} ms" if calls["calls"] else None
+    took = (f"mean {calls['mean_ms']} ms", f"slowest {calls['slowest_ms']} ms") if calls["calls"] else ()
+    transport = f"by {upstream['transport']}" if upstream["transport"] != "auto" else None
     return (
         element("strong", upstream["name"]),
         _badge(upstream["state"], good=upstream["state"] == "up"),
-        _lines(" and ".join(upstream["eras"]) or "not known yet", upstream["version"], upstream["transport"]),
+        _lines(" and ".join(upstream["eras"]) or "not known yet", upstream["version"], transport),
         _lines(server["name"] or "says no name", server["version"]),
         _lines(*(_endpoint(endpoint) for endpoint in upstream["endpoints"]), ", ".join(open_there)),
-        _lines(f"{calls['calls']}{failed}", took),
+        _lines(f"{calls['calls']}{failed}", *took),
         _curve(upstream["name"], upstream["latency"]["points"]),
     )
 
@@ -180,7 +181,7 @@ def _hosts(told: Json) -> Markup:
     return _table(("Upstream", "Profile", *names), rows, "Nothing is known of hosts yet.")
 
 
-def _layer(layer: Json) -> Markup:
+def _layer(layer: Json) -> Child:
     state = element("span", f"{_SHOWN[layer['state']]} {layer['state']}", class_=f"layer {layer['state']}")
     return _lines(state, layer["detail"])
 
@@ -202,12 +203,12 @@ def _routes(told: Json) -> Markup:
 
 
 def _numbers(told: Json) -> Markup:
-    found = [(label, told["numbers"][name]) for name, label in _NUMBERS.items() if name in told["numbers"]]
+    is_on, numbers = told["cache"]["on"], told["numbers"]
+    shown = [name for name in _NUMBERS if name in numbers and (is_on or not name.startswith("cache_"))]
+    found = [(_NUMBERS[name], numbers[name]) for name in shown]
     found += [(f"cache: {outcome}", count) for outcome, count in sorted(told["cache"]["requests"].items())]
-    if not told["cache"]["on"]:
-        found = [(label, count) for label, count in found if "cache" not in label and "kept here" not in label]
     terms = [element("div", element("dt", label), element("dd", f"{count:,}")) for label, count in found]
-    off = None if told["cache"]["on"] else element("p", "The cache is off.", class_="quiet")
+    off = None if is_on else element("p", "The cache is off.", class_="quiet")
     return joined(element("dl", *terms), off)
 
 
@@ -242,8 +243,9 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Child]], empty: str) 
     return element("table", element("thead", head), element("tbody", *body))
 
 
-def _lines(*texts: str | None) -> Markup:
-    return element("div", *(element("div", text) for text in texts if text))
+def _lines(*texts: str | None) -> Markup | None:
+    lines = [element("div", text) for text in texts if text]
+    return element("div", *lines) if lines else None
 
 
 def _badge(text: str, *, good: bool) -> Markup:

@@ -63,8 +63,8 @@ class Browser:
         return await self._do("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     async def picture(self) -> bytes:
-        """The whole page, as PNG."""
-        taken = await self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
+        """What is seen of the page, as PNG."""
+        taken = await self.devtools("Page.captureScreenshot")
         return base64.b64decode(taken["data"])
 
     async def resize(self, width: int, height: int) -> None:
