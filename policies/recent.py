@@ -48,12 +48,17 @@ class Pace:
 
     def __init__(self) -> None:
         self._slots: deque[Slot] = deque(maxlen=SLOTS)
+        self._last = Slot(0)
 
     def note(self, now_s: float, seconds: float, *, failed: bool) -> None:
-        at_s = int(now_s) // SLOT_S * SLOT_S
-        if not self._slots or self._slots[-1].at_s != at_s:
-            self._slots.append(Slot(at_s))
-        self._slots[-1].add(Slot(at_s, 1, int(failed), seconds, seconds))
+        slot = self._last
+        if not 0 <= now_s - slot.at_s < SLOT_S:
+            slot = self._last = Slot(int(now_s) // SLOT_S * SLOT_S)
+            self._slots.append(slot)
+        slot.calls += 1
+        slot.failed += failed
+        slot.total_s += seconds
+        slot.slowest_s = max(slot.slowest_s, seconds)
 
     def slots(self) -> tuple[Slot, ...]:
         return tuple(self._slots)
@@ -113,7 +118,7 @@ def latest(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     return tuple(sorted(found.values(), key=lambda trouble: -trouble.at_s)[:KINDS])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Met:
     """A host of this kind has been served: what the upstream was told of it, what the upstream then said of itself
     (None where it was not asked anew), and when."""
@@ -132,8 +137,10 @@ class Hosts:
 
     def note(self, now_s: float, profile: Profile, told: Json, said: Json | None = None) -> None:
         known = self.met.get(profile.name)
-        if known is None and len(self.met) >= MET:
+        if known is None:
+            if len(self.met) < MET:
+                self.met[profile.name] = Met(profile, told, said, now_s)
             return
-        if said is None and known is not None:
-            said = known.said
-        self.met[profile.name] = Met(profile, told, said, now_s)
+        known.profile, known.told, known.at_s = profile, told, now_s
+        if said is not None:
+            known.said = said
