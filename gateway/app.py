@@ -25,6 +25,7 @@ from gateway.front.http import HttpServer
 from gateway.front.http_sse import HttpSse
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
+from gateway.front.repeats import Repeats
 from gateway.front.seeing import see
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
@@ -119,7 +120,9 @@ class Gateway:
         )
         bounds, max_head_bytes = settings.connections, settings.limits.max_head_bytes
         self._http_sse = HttpSse(lambda: self.service)
-        self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse).handle, bounds, max_head_bytes)
+        repeats = Repeats(lambda: self.service)
+        self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse, repeats).handle, bounds, max_head_bytes)
+        self._mcp.quick = repeats.answer
         self._began_s = time.time()
         self._page = StatusPage(lambda: self.service.settings, self._look)
         status = Status(lambda: self.service.settings, self._health, self._rendered, self.order, self._page)

@@ -229,6 +229,10 @@ class Metrics(Collector):
             *("operation", "error_type"),
             buckets_s=STORE_BUCKETS_S,
         )
+        self.repeated = Counter(
+            "mcp_front_door_cache_repeats_total",
+            "Requests that the cache answered as it had others of the same bytes, without their being read again.",
+        )
         self.in_flight = 0
         self.streams = 0
         self.gauges: dict[str, tuple[str, Callable[[], float]]] = {

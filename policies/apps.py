@@ -230,11 +230,14 @@ def _prompt(prompt: Any) -> Any:
 
 def strip_result(method: str, params: Json, result: Json, era: Era) -> Json | Rejection:
     """The result of a request of this method. A resource of which only interface was read is not found, since an empty
-    `contents` would say that it is there (2026-07-28 server/resources, Error Handling)."""
+    `contents` would say that it is there (2026-07-28 server/resources, Error Handling). What is not all of it is for
+    nobody to share with other hosts."""
     known = _RESULTS.get(method)
     stripped = _asking(without_ui_meta(known(result) if known is not None else result))
     if method == "resources/read" and result.get("contents") and not stripped.get("contents"):
         return not_found(params.get("uri"), era)
+    if stripped is not result and stripped.get("cacheScope") == "public":
+        return {**stripped, "cacheScope": "private"}
     return stripped
 
 

@@ -4,8 +4,8 @@ Specification: 2026-07-28 server/utilities/caching. Errors, interim results, res
 is not known are never kept. An upstream's own word counts where it gives one, bounded by the operator's; where it gives
 none, the operator's does. Where entries are, and who fetches them, is not known here: `gateway/cache/`.
 
-An entry stands under marks: `tools`, `prompts`, `resources`, `discover`, and for a resource that was read also one of
-its URI. A notification renews marks, and with them everything that stands under one is gone.
+An entry stands under marks: `tools`, `prompts`, `resources`, `discover`, and for a resource that was read also one that
+its URI has with few others. A notification renews marks, and with them everything that stands under one is gone.
 """
 
 import hashlib
@@ -67,6 +67,11 @@ _PARAMS: Final[Mapping[str, frozenset[str]]] = {
 
 _MAX_PARENTS: Final = 32
 """Parts of a URI that are looked at one by one; an update of what lies deeper counts for all resources."""
+
+_URI: Final = "uri-"
+_URI_DIGITS: Final = 3
+"""Resources have 4096 marks of their own between them, so that a client that reads ever others makes no more of them;
+an update ends now and then what was read of another one as well."""
 
 _MAX_SKEW_S: Final = 60.0
 """How far ahead another replica's clock may be; what comes from further in the future is no entry of ours."""
@@ -193,8 +198,13 @@ def renewed_by(method: str, params: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_of_uri(one) for one in (*parents, uri)))
 
 
+def whole_of(mark: str) -> str:
+    """The mark under which everything stands that stands under this one."""
+    return MARKS["resources/read"] if mark.startswith(_URI) else mark
+
+
 def _of_uri(uri: str) -> str:
-    return f"uri-{hashlib.sha256(uri.encode(errors='surrogatepass')).hexdigest()[:32]}"
+    return f"{_URI}{hashlib.sha256(uri.encode(errors='surrogatepass')).hexdigest()[:_URI_DIGITS]}"
 
 
 # being told of changes

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from policies import coding
 from policies.cache import Scope
 from policies.exchange import Answer, Dialect
 from policies.jsonrpc import dumps, loads
@@ -19,6 +20,7 @@ _PLAIN, _PACKED = b"\0", b"\1"
 PLACE_ID: Final = 0
 """The id in a response of which only the result is wanted."""
 _BEFORE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
+_WITHOUT_ID: Final = b'{"jsonrpc":"2.0","result":'
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -92,18 +94,43 @@ class Ready(msgspec.Struct, frozen=True):
 
     def response(self, request_id: str | int, ttl_ms: int) -> bytes:
         """The whole response."""
-        head = b'{"jsonrpc":"2.0","id":%b,"result":%b' % (dumps(request_id), self.result)
+        return b"%b%b%b}" % (opening(dumps(request_id)), self.result, self.rest(ttl_ms))
+
+    def rest(self, ttl_ms: int) -> bytes:
+        """What comes after `result`, with its last brace."""
         if self.scope is None:
-            return head + b"}}"
+            return b"}"
         comma = b"" if self.result.endswith(b"{") else b","
-        return head + b'%b"ttlMs":%d,"cacheScope":"%b"}}' % (comma, ttl_ms, self.scope.encode())
+        return b'%b"ttlMs":%d,"cacheScope":"%b"}' % (comma, ttl_ms, self.scope.encode())
 
 
-def ready(delivered: bytes, entry: Entry, front: Era) -> Ready:
+class Packed(Ready, frozen=True):
+    """The same in gzip: `result` is all that comes before what is not the same for all, which there is said last, so
+    that of the 100 KiB of a list none is compressed twice."""
+
+    crc: int
+    size: int
+
+    def ended(self, rest: bytes) -> bytes:
+        """The end of the body, which says `rest`."""
+        return coding.ended(coding.Begun(self.result, self.crc, self.size), rest)
+
+
+def opening(token: bytes) -> bytes:
+    """A response up to its result; `token` is its id as JSON."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % token
+
+
+def packed(plain: Ready) -> Packed:
+    begun = coding.begun(_WITHOUT_ID + plain.result)
+    return Packed(begun.packed, plain.scope, begun.crc, begun.size)
+
+
+def ready(delivered: bytes, entry: Entry, front: Era, *, is_narrowed: bool = False) -> Ready:
     """`delivered`: the response that delivery makes of the entry's answer for that kind of client, to a request with
-    the id `PLACE_ID`."""
+    the id `PLACE_ID`; `is_narrowed` where it is not all of it, which nobody is told to share."""
     if front == "legacy":
         return Ready(delivered[len(_BEFORE) : -2], None)
     result = loads(delivered)["result"]
     plain = {name: member for name, member in result.items() if name not in ("ttlMs", "cacheScope")}
-    return Ready(dumps(plain)[:-1], entry.scope)
+    return Ready(dumps(plain)[:-1], "private" if is_narrowed else entry.scope)

@@ -3,9 +3,10 @@
 Specification: RFC 9110, sections 8.4 and 12.5.3; RFC 1950 to 1952. How large a whole body may be is the caller's bound.
 """
 
+import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 READABLE: Final = "gzip, deflate"
 """What may be sent to us, as `Accept-Encoding` has it."""
@@ -51,6 +52,38 @@ def wanted(values: Sequence[str]) -> Literal["gzip", "deflate"] | None:
 def encode(data: bytes, coding: Literal["gzip", "deflate"]) -> bytes:
     packer = zlib.compressobj(level=5, wbits=31 if coding == "gzip" else 15)
     return packer.compress(data) + packer.flush()
+
+
+_HEAD: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+"""Of a gzip member without a name or a time, of no known system."""
+
+MAX_REST_BYTES: Final = 0xFFFF
+"""The most that one block holds which is not compressed (RFC 1951, section 3.2.4)."""
+
+
+class Begun(NamedTuple):
+    """The beginning of a body in gzip, as it is sent, with the checksum and the size of what it stands for."""
+
+    packed: bytes
+    crc: int
+    size: int
+
+
+def begun(data: bytes) -> Begun:
+    """A body in gzip that begins with `data`. Many bodies can have the same beginning, compressed once."""
+    packer = zlib.compressobj(level=5, wbits=-15)
+    packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)  # ends with a whole byte
+    return Begun(_HEAD + packed, zlib.crc32(data), len(data))
+
+
+def ended(begun: Begun, rest: bytes) -> bytes:
+    """The end of that body, which says the `rest`, of at most `MAX_REST_BYTES`: one block as it is, and the trailer."""
+    crc, size = zlib.crc32(rest, begun.crc), begun.size + len(rest)
+    return b"%b%b%b" % (
+        struct.pack("<BHH", 1, len(rest), len(rest) ^ 0xFFFF),
+        rest,
+        struct.pack("<II", crc, size & 0xFFFFFFFF),
+    )
 
 
 class Decoder:

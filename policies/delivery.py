@@ -46,12 +46,14 @@ class Addressee:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One JSON-RPC message for the client. `rejection` is set where the message is an error response, `tool_error`
-    where it is a tool's result that says it failed, `stripped` what its host is not shown of it, to be counted."""
+    where it is a tool's result that says it failed, `is_narrowed` where this host is not shown all of a result, and
+    `stripped` says what, to be counted."""
 
     raw: bytes
     last: bool = False
     rejection: Rejection | None = None
     tool_error: bool = False
+    is_narrowed: bool = False
     stripped: Items = ()
 
 
@@ -103,6 +105,7 @@ def _answer(event: Answer, to: Addressee) -> Message:
     result: Json | Rejection = event.result
     if not to.shows_apps:
         result = apps.strip_result(to.method, to.params, event.result, to.dialect.era)
+    is_narrowed = result is not event.result
     stripped = taken_out(event.result, result if isinstance(result, dict) else None)
     if isinstance(result, dict):
         result = _translated(replace(event, result=result), to)
@@ -121,7 +124,8 @@ def _answer(event: Answer, to: Addressee) -> Message:
     large = apps.too_large(to.method, to.params.get("uri"), len(raw), to.max_app_bytes)
     if large:
         return error(large, to.id)
-    return Message(raw, last=True, tool_error=result.get("isError") is True, stripped=stripped)
+    failed = result.get("isError") is True
+    return Message(raw, last=True, tool_error=failed, is_narrowed=is_narrowed, stripped=stripped)
 
 
 def _translated(event: Answer, to: Addressee) -> Json | Rejection:

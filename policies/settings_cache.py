@@ -15,10 +15,13 @@ from policies.settings_base import Model, Problem
 class Cache(Model):
     """What is kept of upstreams' answers to lists and to reads of resources, for all who may share them."""
 
-    max_bytes: int = Field(default=0, ge=0, le=16 * 1024**3)
-    """How much this process holds ready; beyond it, what was not asked for longest goes first. 0, the default, is no
-    cache: read what it does not bound yet in docs/cache.md first. A good size is 67108864 (64 MiB). To 16 GiB; each
-    worker has its own."""
+    max_bytes: int = Field(default=67_108_864, ge=0, le=16 * 1024**3)
+    """How much this process holds ready; beyond it, who holds most gives first. 0 switches the cache off everywhere. To
+    16 GiB; each worker has its own."""
+    store_max_bytes: int = Field(default=33_554_432, ge=0, le=16 * 1024**3)
+    """How much this process keeps in the `store`; beyond it, who has most there gives first. From 0, where nothing is
+    kept there, to 16 GiB. Each replica and each worker has its own, and sessions need room beside them; what a process
+    has left there that has ended goes with its time."""
     max_entry_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=64 * 1024 * 1024)
     """The largest answer that is kept. From 1024 to 64 MiB."""
     compress_from_bytes: int = Field(default=4096, ge=256, le=64 * 1024 * 1024)

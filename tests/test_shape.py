@@ -16,12 +16,12 @@ FLOORS = {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
             "settings_profiles settings_cache affinity coding markup",
-            2: "jsonrpc sse settings_edge settings_store settings_upstream settings_observing settings sealing "
+            2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings_observing settings sealing "
             "exchange session request_state resumption task_ids profiles apps_marks presentation recent",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry catalogue stripped",
+            "apps cache cache_keys cache_entry cache_room cache_debts catalogue stripped",
             4: "admission delivery metrics trace_context status status_html",
         },
         "gateway": {
@@ -43,7 +43,7 @@ FLOORS = {
             "front/subscribing front/drive front/batch front/splice front/calls front/unread "
             "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "front/mcp front/stdio front/pipes front/seeing front/status_page front/status "
+            "front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/status "
             "front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
-from gateway.background import Background
 from gateway.cache.depot import Depot
 from gateway.cache.filling import Asked, Filling, is_failure, may_stand_in, state_of
 from gateway.cache.flights import Flight, Flights
 from gateway.cache.marks import Marks
-from gateway.cache.shelf import Held, Name, Shelf
+from gateway.cache.shelf import Held, Shelf
 from gateway.cache.watching import Watching
 from gateway.logs import fields
 from gateway.metrics import Metrics
@@ -27,6 +26,8 @@ from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstreams
 from policies import cache
 from policies.cache import Outcome
+from policies.cache_debts import Name
+from policies.cache_keys import Key
 from policies.exchange import Answer, Event, Fail
 from policies.mcp import Json
 from policies.sealing import KeyRing
@@ -74,16 +75,17 @@ class Cache:
         self.marks = Marks(state.store, state.mail)
         self.marks.on_renewed = self._on_renewed
         self._metrics = metrics
-        self._depot = Depot(state.store, self.marks, ring)
+        self._depot = Depot(state.store, self.marks, ring, settings.store_max_bytes)
+        self.shelf.on_used = self._depot.use
         self._watching = Watching(self.renew)
         self._filling = Filling(settings, self.shelf, self.marks, self._depot, self._watching, self.renew)
         self._flights: Flights[Held | Event] = Flights()
-        self._background = Background()
 
     def evolve(self, settings: Settings, upstreams: Upstreams) -> None:
         """Goes on under another configuration: with the upstreams that are still there."""
         self.settings = self._filling.settings = settings
         self.shelf.max_bytes = settings.max_bytes
+        self._depot.max_bytes = settings.store_max_bytes
         self.shelf.clear()  # how answers look to clients may have changed; the store has them as they came
         self._filling.past.clear()
         self._watching.keep(upstreams)
@@ -91,7 +93,6 @@ class Cache:
     async def close(self) -> None:
         await self._watching.close()
         await self._flights.close()
-        await self._background.close()
         await self._depot.close()
         await self.marks.close()
 
@@ -105,13 +106,15 @@ class Cache:
         if found is None and not wants_own:
             found = await self._fetched(asked)
         found = found or PAST
-        self._metrics.cached.add(asked.upstream.name, asked.call.method, found.outcome)
-        if log.isEnabledFor(logging.DEBUG):
-            shared = found.held is not None and found.held.entry.shared
-            log.debug(
-                "cache", extra=fields(outcome=found.outcome, ttl_ms=found.ttl_ms, **asked.key.parts(shared=shared))
-            )
+        self.note(asked.upstream.name, asked.key, found.outcome, found.held, found.ttl_ms)
         return found
+
+    def note(self, upstream: str, key: Key, outcome: Outcome, held: Held | None, ttl_ms: int) -> None:
+        """Counts how a request was answered, and has it in the log with every part of its key."""
+        self._metrics.cached.add(upstream, key.shown["method"], outcome)
+        if log.isEnabledFor(logging.DEBUG):
+            shared = held is not None and held.entry.shared
+            log.debug("cache", extra=fields(outcome=outcome, ttl_ms=ttl_ms, **key.parts(shared=shared)))
 
     def _at_hand(self, asked: Asked) -> Found | None:
         """What is held here and may be given out now; a refresh may be begun for it."""
@@ -188,13 +191,13 @@ class Cache:
     async def renew(self, upstream: str, marks: tuple[str, ...]) -> bool:
         """Ends what stands under these marks, at every replica; whether all know it. Goes on to its end whoever
         leaves: the store owes it until then."""
-        return await asyncio.shield(self._background.start(self.marks.renew(upstream, marks)))
+        return await self.marks.renew(upstream, marks)
 
     def heard(self, upstream: str, method: str, params: Json) -> None:
         """An upstream has said something, on whichever stream."""
         marks = cache.renewed_by(method, params)
         if marks and self.settings.max_bytes:
-            self._background.start(self.marks.renew(upstream, marks))
+            self.marks.end(upstream, marks)
 
     async def obey(self, order: Order, upstreams: Upstreams, name: str | None) -> Done:
         """Ends everything of one upstream, or of all. `refresh` then asks again for what was held here, but for what
@@ -228,8 +231,9 @@ class Cache:
 def _asked_again(held: Held, upstreams: Upstreams, name: str | None) -> Asked | None:
     """What a held entry answers, if it can be asked again in nobody's name, and is the named upstream's."""
     upstream = upstreams.get(held.upstream)
-    is_wanted = name in (None, held.upstream) and not held.call.forwarded
-    if upstream is None or not is_wanted or upstream.config != held.key.shown["config"]:
+    if upstream is None or name not in (None, held.upstream) or upstream.config != held.key.shown["config"]:
+        return None
+    if held.call is None:
         return None
     return Asked(upstream, held.call, held.key)
 

@@ -2,7 +2,8 @@
 is no entry; and who of them fetches what is not there.
 
 Whatever is wrong with the store is a miss. One that is slow is not asked for a moment: to look there must not take
-longer than to ask the upstream.
+longer than to ask the upstream. What this process has put there is bounded; what goes where there is too much of it is
+decided in `policies/cache_room.py`.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from gateway.cache.shelf import Held
 from gateway.stores.base import Store, StoreUnavailable
 from policies import cache_entry, sealing
 from policies.cache_entry import Entry
+from policies.cache_room import Deposits
 from policies.sealing import NONCE_BYTES, KeyRing
 
 LOOK_S: Final = 0.1
@@ -25,12 +27,18 @@ _SLICES: Final = 4
 """In so many pieces it is waited for. One that lasts twice its time says that this process is busy, not that the store
 is slow, and does not count."""
 
+_AT_ONCE: Final = 64
+"""Entries that are removed at a time: a large one may take the place of thousands, and others use the store too."""
+
 PAUSE_S: Final = 1.0
 """How long a store that took longer is not asked."""
 
 LEASE_S: Final = 3.0
 BEAT_S: Final = 1.0
 """Who fetches renews its lease so often; three missed beats and another does."""
+
+_OVERHEAD_BYTES: Final = 1024
+"""What an entry takes in the store beside its own bytes, with its marks and its line in the books here, at most."""
 
 _SAID: Final[Mapping[bool | None, bytes]] = {True: b"1", False: b"0", None: b"-"}
 _KEPT: Final = {said: kept for kept, said in _SAID.items()}
@@ -39,19 +47,31 @@ T = TypeVar("T")
 
 
 class Depot:
-    """`ring` gives the sealing keys in service; without a shared store there is nothing here."""
+    """`ring` gives the sealing keys in service; `max_bytes`: how much of what this process has put here may be here.
+    Without a shared store there is nothing."""
 
-    def __init__(self, store: Store, marks: Marks, ring: Callable[[], KeyRing]) -> None:
+    def __init__(self, store: Store, marks: Marks, ring: Callable[[], KeyRing], max_bytes: int) -> None:
         self._store = store
         self._marks = marks
         self._ring = ring
+        self._deposits = Deposits(max_bytes)
         self._until_s = 0.0
         self._late: set[asyncio.Future[Any]] = set()
 
     @property
     def is_open(self) -> bool:
         """Whether it is worth a look."""
-        return self._store.shared and self._store.up and asyncio.get_running_loop().time() >= self._until_s
+        is_used = self._store.shared and self._deposits.max_bytes > 0
+        return is_used and self._store.up and asyncio.get_running_loop().time() >= self._until_s
+
+    @property
+    def max_bytes(self) -> int:
+        return self._deposits.max_bytes
+
+    @max_bytes.setter
+    def max_bytes(self, most: int) -> None:
+        """What is here already goes as soon as more is put here."""
+        self._deposits.max_bytes = most
 
     async def look(self, keys: Sequence[str], upstream: str, marks: tuple[str, ...], max_bytes: int) -> Entry | None:
         """The entry under the first of these keys that has one, if it is good."""
@@ -70,24 +90,41 @@ class Depot:
 
     async def values(self, upstream: str, marks: tuple[str, ...]) -> tuple[str, ...] | None:
         """The values of marks now; None where they can't be had, and nothing can be put here."""
-        return await self._within(self._marks.values(upstream, marks), None) if self.is_open else None
+        return await self._within(self._marks.made(upstream, marks), None) if self.is_open else None
 
     async def put(self, held: Held, ttl_s: float, compress_from_bytes: int) -> bool:
-        """Keeps an entry, which lasts `ttl_s`; whether it did."""
+        """Keeps an entry, which lasts `ttl_s`, in the place of others where there is no room; whether it did."""
+        if not self.is_open:
+            return False
         entry = held.entry
         packed = cache_entry.pack(entry, compress_from_bytes)
         sealed = sealing.seal_bytes(self._ring(), "cache", entry.key, packed, secrets.token_bytes(NONCE_BYTES))
-        try:
-            await self._store.set(_key(entry.key), sealed, ttl_s)
-            if entry.next:
-                await self._store.set(_next(held.upstream, entry.next), _named(entry.next, entry.marks), ttl_s)
-        except StoreUnavailable:
+        size = _OVERHEAD_BYTES + len(sealed)
+        if size > self.max_bytes:
             return False
-        return True
+
+        async def put() -> bool:
+            now_s = asyncio.get_running_loop().time()
+            removed = self._deposits.add(entry.key, size, held.holder, now_s + ttl_s, now_s)
+            for start in range(0, len(removed), _AT_ONCE):
+                await asyncio.gather(*(self._store.delete(_key(key)) for key in removed[start : start + _AT_ONCE]))
+            if entry.key not in removed:
+                await self._store.set(_key(entry.key), sealed, ttl_s)
+                if entry.next:
+                    await self._store.set(_next(held.upstream, entry.next), _named(entry.next, entry.marks), ttl_s)
+            return entry.key not in removed
+
+        return await self._within(put(), instead=False)
+
+    def use(self, key: str) -> None:
+        """What is under this key was used again, here."""
+        self._deposits.use(key)
 
     async def drop(self, keys: Sequence[str]) -> None:
         """Lets go of what is under these keys; or does not, where the store is away."""
         if self.is_open:
+            for key in keys:
+                self._deposits.drop(key)
             await self._within(asyncio.gather(*(self._store.delete(_key(key)) for key in keys)), [])
 
     async def names(self, keys: Sequence[str], upstream: str, marks: tuple[str, ...]) -> bool:

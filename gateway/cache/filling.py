@@ -14,11 +14,12 @@ from typing import Final, Literal
 
 from gateway.cache.depot import Depot, Turn
 from gateway.cache.marks import Marks
-from gateway.cache.shelf import Held, Name, Shelf
+from gateway.cache.shelf import Held, Shelf
 from gateway.cache.watching import Watching
 from gateway.exchange import Exchange
 from gateway.upstreams.pool import Upstream
 from policies import cache, cache_keys
+from policies.cache_debts import Name
 from policies.cache_entry import Entry
 from policies.cache_keys import Key
 from policies.exchange import Answer, Ask, Call, Cancelled, Event, Fail, is_last

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final, Generic, TypeVar
 
-from gateway.cache.shelf import Name
+from policies.cache_debts import Name
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ of no changes, entries end when their time is over.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,15 +20,23 @@ from policies.forwarded import lasting
 from policies.identity import principal
 from policies.mcp import ACKNOWLEDGED, LATEST_MODERN, LISTEN, Json
 
-MAX_WATCHES: Final = 64
-"""Streams at one upstream that are the gateway's own. One does for all lists that need no credentials of callers'."""
+MAX_RESOURCES: Final = 64
+"""Streams at one upstream that are the gateway's own, each for one resource that was read: what is read beyond them
+ends with its time."""
+
+MAX_CALLERS: Final = 64
+"""Streams for lists at one upstream, each with the headers of one caller, which decide what it is told of. The one that
+needs none of those, and does for all other lists, is always there."""
 
 LOOK_S: Final = 1.0
 """How often it is looked whether anybody still fetches."""
 
 READY_S: Final = 2.0
 """How long a request that fills the cache waits until changes of its answer can be heard; once, where a server neither
-agrees nor refuses in that time."""
+agrees nor refuses in that time, or does not say what it tells of."""
+
+DESCRIBE_S: Final = 60.0
+"""How long it is then taken to tell of nothing."""
 
 AGAIN_S: Final = (1.0, 5.0, 30.0, 60.0)
 """Pauses before a stream that ended is asked for again; the last one repeats."""
@@ -65,6 +73,8 @@ class Watching:
     def __init__(self, renew: Callable[[str, tuple[str, ...]], Awaitable[bool]]) -> None:
         self._renew = renew
         self._watches: dict[tuple[str, str], Watch] = {}
+        self._silent_until_s: dict[Upstream, float] = {}
+        """Upstreams that did not describe themselves."""
 
     def __len__(self) -> int:
         return len(self._watches)
@@ -73,6 +83,7 @@ class Watching:
     async def fetching(self, upstream: Upstream, call: Call) -> AsyncIterator[None]:
         """Listens for what may change the answer to `call`, if anybody tells of it, while it is fetched: from before,
         or soon after."""
+        await self._describe(upstream)
         watch = self._watch(upstream, call)
         if watch is None:
             yield
@@ -105,12 +116,21 @@ class Watching:
         for key, watch in list(self._watches.items()):
             if upstreams.get(watch.upstream.name) is not watch.upstream:
                 self._end(key)
+        self._silent_until_s.clear()
 
     async def close(self) -> None:
         tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
         for key in list(self._watches):
             self._end(key)
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _describe(self, upstream: Upstream) -> None:
+        """Asks what an upstream tells of where that is not known: it may have been down when the gateway came up."""
+        now_s = asyncio.get_running_loop().time()
+        if upstream.description is None and now_s >= self._silent_until_s.get(upstream, 0.0):
+            await upstream.describe(READY_S)
+            if upstream.description is None:
+                self._silent_until_s[upstream] = asyncio.get_running_loop().time() + DESCRIBE_S
 
     def _watch(self, upstream: Upstream, call: Call) -> Watch | None:
         known = _listening(upstream, call)
@@ -119,9 +139,9 @@ class Watching:
         key = (upstream.name, digest(known))
         watch = self._watches.get(key)
         if watch is None or watch.upstream is not upstream:
-            if sum(name == upstream.name for name, _ in self._watches) >= MAX_WATCHES:
-                return None
             forwarded = lasting(call.forwarded)
+            if not self._has_room(upstream, known[0], forwarded):
+                return None
             listen = Call(
                 LISTEN,
                 {"notifications": known[0]},
@@ -135,6 +155,19 @@ class Watching:
             watch = self._watches[key] = Watch(upstream, listen, asyncio.get_running_loop().time() + LOOK_S)
             watch.task = asyncio.create_task(self._run(key, watch), name=f"cache: listen {upstream.name}")
         return watch
+
+    def _has_room(self, upstream: Upstream, wanted: Json, forwarded: Sequence[tuple[str, str]]) -> bool:
+        """Whether one more stream with this filter and these headers may be opened. However many resources are read,
+        lists are heard."""
+        about_one = _is_about_one(wanted)
+        if not about_one and not forwarded:
+            return True
+        alike = (
+            watch
+            for (name, _), watch in self._watches.items()
+            if name == upstream.name and _is_about_one(watch.call.params["notifications"]) is about_one
+        )
+        return sum(1 for _ in alike) < (MAX_RESOURCES if about_one else MAX_CALLERS)
 
     def _end(self, key: tuple[str, str]) -> None:
         watch = self._watches.pop(key)
@@ -191,6 +224,11 @@ class Watching:
         watch.settled.set()
         if unheard and watch.marks:
             await self._renew(watch.upstream.name, watch.marks)
+
+
+def _is_about_one(wanted: Json) -> bool:
+    """Whether a filter is that of one resource, and not of lists."""
+    return "resourceSubscriptions" in wanted
 
 
 def _listening(upstream: Upstream, call: Call) -> tuple[Json, list[list[str]]]:

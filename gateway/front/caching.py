@@ -13,6 +13,7 @@ from gateway.cache.cache import Found
 from gateway.cache.filling import Asked
 from gateway.cache.shelf import Held
 from gateway.front import operation, reply
+from gateway.front.repeats import CAME, Came
 from gateway.front.service import Caller, Service
 from gateway.upstreams.base import Connector
 from gateway.upstreams.pool import Upstream
@@ -72,12 +73,14 @@ async def from_cache(
     began_s = time.perf_counter()
     found = await service.cache.find(asked)
     _note(request, found.outcome)
-    message = _message(service, found, wanted.to, upstream.name)
-    if message is not None and found.outcome in FROM_CACHE:
-        service.metrics.saved.add(upstream.name, call.method, by=len(message.raw))
-    elif message is not None:
+    answer = _message(service, found, wanted.to, upstream.name)
+    if found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
+        request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
+    if answer is not None and found.outcome in FROM_CACHE:
+        service.metrics.saved.add(upstream.name, call.method, by=len(answer.raw))
+    elif answer is not None:
         operation.of(request).upstream_s = time.perf_counter() - began_s
-    return message
+    return answer
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:
@@ -130,13 +133,13 @@ def _ready(service: Service, held: Held, to: Addressee) -> Ready | Message:
     if made is not None:
         return made
     if (upstream := service.upstreams.get(held.upstream)) is not None:
-        upstream.counting.names.learn(held.call.method, held.entry.answer.result)
+        upstream.counting.names.learn(held.key.shown["method"], held.entry.answer.result)
     message = service.deliver(held.entry.answer, replace(to, id=PLACE_ID), held.upstream)
     assert message is not None
     if message.rejection is not None:
         refused = service.deliver(held.entry.answer, to, held.upstream)
         assert refused is not None
         return refused
-    made = ready(message.raw, held.entry, to.dialect.era)
+    made = ready(message.raw, held.entry, to.dialect.era, is_narrowed=message.is_narrowed)
     service.cache.shelf.add_ready(held, to.dialect.version, made)
     return made

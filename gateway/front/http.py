@@ -1,7 +1,8 @@
 """The server side of HTTP/1.1: aiohttp's, with bounds on slow and silent peers, and errors in the project's own form.
 
 Specification: RFC 9110, RFC 9112. aiohttp parses; what it refuses is answered here as a JSON-RPC error that quotes
-nothing, and is no line in the log. One sweep over all connections sees to heads and bodies that don't arrive and to
+nothing, and is no line in the log. What can be answered from its bytes alone is, before aiohttp sees it
+(`gateway/front/repeats.py`). One sweep over all connections sees to heads and bodies that don't arrive and to
 clients that don't read, so that a request costs no timer.
 """
 
@@ -10,7 +11,7 @@ import logging
 import re
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, cast
 
 from aiohttp import StreamReader, http_exceptions, web
@@ -36,6 +37,9 @@ BODY_BYTES_PER_S: Final = 1024
 """A body that comes slower than this for longer than `connections.body_s` is given up. Apache's mod_reqtimeout asks
 for 500."""
 
+MAX_KNOWN_BYTES: Final = 8192
+"""How much of a request is remembered as it came, for one like it to be answered at once. Lists and reads take less."""
+
 _END: Final = b"\r\n\r\n"
 _SPLIT_BYTES: Final = 1 << 16
 _REASONS: Final = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
@@ -45,6 +49,12 @@ _NAMED: Final = re.compile(r"(?:Duplicate|Missing) '[A-Za-z-]{1,40}' header[a-z.
 _SILENT: Final = logging.getLogger("gateway.front.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 """What aiohttp logs itself: requests that are no HTTP, with a traceback and their bytes. Their client is told."""
+
+
+Quick = Callable[[str, bytes], Sequence[bytes] | None]
+"""What answers some requests at once. It is given the peer's address and all that has come of one request, on a
+connection on which nothing else is under way; it gives the whole response in pieces, none where there is more to come
+of the request, and None for what aiohttp is to read."""
 
 
 class TooSlow(Exception):
@@ -58,6 +68,8 @@ class Handler(web.RequestHandler):
         "_arrived",
         "_body",
         "_broken",
+        "_came",
+        "_early",
         "_head_bytes",
         "_line",
         "_server",
@@ -65,6 +77,7 @@ class Handler(web.RequestHandler):
         "_unread",
         "_unread_since",
         "lost",
+        "peer",
     )
 
     def __init__(self, server: "HttpServer", loop: asyncio.AbstractEventLoop) -> None:
@@ -88,17 +101,58 @@ class Handler(web.RequestHandler):
         self._arrived = 0
         self._unread = 0
         self._unread_since = 0.0
+        self._early = b""
+        self._came = b""
+        self.peer = ""
         self.lost: Callable[[], None] | None = None
 
     # what arrives
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._line = cast("asyncio.Transport", transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0] if isinstance(name, tuple) else name)
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._broken:
             return
+        if data and self._server.quick is not None:  # without any, aiohttp goes on with what it has
+            data, self._early = self._early + data, b""
+            if self._is_between:
+                pieces = self._server.quick(self.peer, data)
+                if pieces is not None:
+                    self._answer(pieces, data)
+                    return
+                self._came = data if len(data) <= MAX_KNOWN_BYTES else b""
+            elif self._came:
+                is_part = self.is_receiving and len(self._came) + len(data) <= MAX_KNOWN_BYTES
+                self._came = self._came + data if is_part else b""
+        self._read(data)
+
+    def _answer(self, pieces: Sequence[bytes], data: bytes) -> None:
+        """Sends a response in aiohttp's stead; without one, `data` waits for the rest of its request."""
+        if not pieces:
+            self._early = data
+            return
+        assert self._line is not None
+        self._line.writelines(pieces)
+        self._next_keepalive_close_time = until = self._loop.time() + self._keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(until, self._process_keepalive)
+
+    def take(self) -> bytes:
+        """The request under way as it came, b"" where it is large or came with another. Once."""
+        came, self._came = self._came, b""
+        return came
+
+    def _catch_up(self) -> None:
+        """Gives aiohttp what waits."""
+        data, self._early = self._early, b""
+        if data:
+            self._read(data)
+
+    def _read(self, data: bytes) -> None:
         if len(data) > _SPLIT_BYTES or data.count(_END) < 2:
             self._feed(data)
             return
@@ -137,6 +191,7 @@ class Handler(web.RequestHandler):
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that will send no more. What it had begun is refused; what it had asked is cancelled, like that of
         one who has hung up: the two can't be told apart."""
+        self._catch_up()
         if self._idle and self._head_bytes:
             self.refuse(Rejection(INVALID_REQUEST, "the request ends within its head", http=400))
         elif self._body is not None and not _ended(self._body):
@@ -154,7 +209,18 @@ class Handler(web.RequestHandler):
     @property
     def is_receiving(self) -> bool:
         """Whether the body of a request still arrives."""
-        return self._body is not None and not _ended(self._body)
+        return bool(self._early) or (self._body is not None and not _ended(self._body))
+
+    @property
+    def _is_between(self) -> bool:
+        """Whether the next byte begins a request, all earlier ones are answered, and the connection goes on."""
+        if self._messages or self._head_bytes or self._close or self._force_close or self._upgraded:
+            return False
+        if (self._waiter is None or self._waiter.done()) and self._request_count:
+            return False
+        if self._server.leaving or self._line is None or (self._body is not None and not _ended(self._body)):
+            return False
+        return self._line.get_write_buffer_size() == 0  # the answers have been read, too
 
     @property
     def _idle(self) -> bool:
@@ -166,6 +232,7 @@ class Handler(web.RequestHandler):
     def sweep(self, now: float) -> None:
         """Ends what has taken too long by `now`, the loop's clock."""
         bounds = self._server.bounds
+        self._catch_up()  # with its own timers
         if self._body is not None:
             if _ended(self._body):
                 self._body, self._since = None, 0.0
@@ -250,6 +317,8 @@ class HttpServer(web.Server):
         self.max_head_bytes = max_head_bytes
         self.leaving = False
         """Whether each connection ends with the next answer on it."""
+        self.quick: Quick | None = None
+        """What is tried first."""
         self._every_s = max(0.05, min(5.0, bounds.head_s / 4, bounds.body_s / 4, bounds.write_stall_s / 4))
         self._sweeping = self._loop.call_later(self._every_s, self._sweep)
 

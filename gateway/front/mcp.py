@@ -3,7 +3,6 @@
 Specification: basic/transports of every revision. What a rung decides stands in `policies/admission.py`.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +12,16 @@ from aiohttp import web
 from gateway.drain import REFUSED
 from gateway.front import body, legacy, lifecycle, modern, operation, reply
 from gateway.front.http_sse import HttpSse
+from gateway.front.repeats import BODY, Repeats
 from gateway.front.service import CALLER, Service
 from gateway.front.unread import serve_unread
-from gateway.logs import fields
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
-from policies.metrics import CANCELLED_CALL, method_label
+from policies.metrics import CANCELLED_CALL
 from policies.trace_context import is_to_be_read
-
-log = logging.getLogger(__name__)
 
 Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 
@@ -32,9 +29,10 @@ Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 class Mcp:
     """`current` gives the configuration in service; a request sees the one that it began with to its end."""
 
-    def __init__(self, current: Callable[[], Service], http_sse: HttpSse) -> None:
+    def __init__(self, current: Callable[[], Service], http_sse: HttpSse, repeats: Repeats) -> None:
         self._current = current
         self._http_sse = http_sse
+        self._repeats = repeats
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request. Cancelled when the client closes its connection."""
@@ -44,7 +42,9 @@ class Mcp:
         try:
             late = self._current().drain.refuses
             response = await reply.rescue(request, partial(self._serve, late=late))
-            return await reply.finished(request, response)
+            response = await reply.finished(request, response)
+            await self._repeats.learn(request, response)
+            return response
         finally:
             noted.leave(metrics)
             self._record(noted, response, time.perf_counter() - noted.began_s)
@@ -53,19 +53,10 @@ class Mcp:
         """Counts a request that is over; without a response its client hung up."""
         known = response.error if isinstance(response, reply.Answer) else ""
         error = CANCELLED_CALL if response is None else known or noted.error
-        method, metrics = method_label(noted.method), self._current().metrics
         if isinstance(response, reply.Answer) and response.refused:
             noted.refused = True
-        if noted.refused:
-            metrics.refuse(noted.route, noted.rung, error)
-        if not noted.stays or isinstance(response, web.Response):  # how long a stream was open says nothing
-            eras = (noted.era, noted.upstream_era)
-            metrics.served.observe((noted.route, noted.upstream, *eras, method, noted.tool, error), seconds)
-        if noted.traced is not None:
-            noted.end_trace(noted.traced, method, error)
-        if log.isEnabledFor(logging.INFO):
-            status = 499 if response is None else response.status
-            log.info("request", extra=fields(**_line(noted, method, status, error, seconds)))
+        status, whole = 499 if response is None else response.status, isinstance(response, web.Response)
+        noted.record(self._current().metrics, error, status, seconds, whole=whole)
 
     async def _serve(self, request: web.BaseRequest, *, late: bool) -> web.StreamResponse:
         """`late`: the gateway was shutting down when this came; only what belongs to a call under way is served."""
@@ -119,6 +110,7 @@ class Mcp:
         raw = await body.read(request, service.settings)
         if isinstance(raw, Rejection):
             return reply.rejected(raw)
+        request[BODY] = raw
         if head.http_sse:
             noted.rung = "message"
             return await self._post_http_sse(service, request, head, raw)
@@ -165,29 +157,6 @@ class Mcp:
         if isinstance(message, jsonrpc.Response):
             message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
-
-
-def _line(noted: operation.Operation, method: str, status: int, error: str, seconds: float) -> dict[str, str | float]:
-    """The members of a request's line in the log: who, what, whether it was let through, how it went, how long."""
-    timings = {"duration_ms": round(seconds * 1000, 3)}
-    if noted.upstream_s:
-        timings["upstream_ms"] = round(noted.upstream_s * 1000, 3)
-    return {
-        "status": status,
-        **timings,
-        "route": noted.route,
-        "era": noted.era,
-        "method": method,
-        "name": noted.name,
-        "upstream": noted.upstream,
-        "upstream_era": noted.upstream_era,
-        "client": noted.client,
-        "session": noted.session,
-        "decision": "deny" if noted.refused else "allow",
-        "rung": noted.rung if noted.refused else "",
-        "outcome": error or "ok",
-        "trace": f"{noted.traced.context.trace_id:032x}" if noted.traced is not None else "",
-    }
 
 
 def _begins(message: Body, *, late: bool, lasting: bool) -> bool:

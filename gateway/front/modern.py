@@ -370,6 +370,7 @@ async def _discover(
     credentials = credentials if upstream.settings.forward_headers else ()
     described = await upstream.describe(DISCOVER_S, credentials)
     description, age_s = described or (Description(_DIALECT), 0.0)
-    result = discover_result(description, routing.synthesised_info(head.route), age_s)
+    is_deaf = description.dialect.era == "legacy" and upstream.legacy.is_deaf
+    result = discover_result(description, routing.synthesised_info(head.route), age_s, is_deaf=is_deaf)
     lists_apps = await upstream.lists_apps(head.route, profile, credentials)
     return Message(jsonrpc.response(message.id, for_host(result, profile, lists_apps=lists_apps)), last=True)

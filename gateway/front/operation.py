@@ -4,11 +4,13 @@ The front notes here what it finds out; `gateway/front/mcp.py` reads it once at 
 has a record of its own that nobody reads, so that no caller need ask.
 """
 
+import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
+from gateway.logs import fields
 from gateway.metrics import Metrics
 from gateway.tracing import Traced, Tracing, serve
 from gateway.upstreams.pool import Upstream
@@ -16,12 +18,15 @@ from policies.delivery import Message
 from policies.exchange import RequestId
 from policies.headers import Headers
 from policies.mcp import HEADER_VERSION, era_of
-from policies.metrics import outcome
+from policies.metrics import method_label, outcome
 from policies.peek import trace_members
 from policies.trace_context import named, span_name
 
 MAX_ID_CHARS = 64
 """Of a request's id in its span: real ones are numbers and UUIDs."""
+
+log = logging.getLogger("gateway.front.mcp")
+"""The front door's own: the lines of requests are found under one name, whatever answers them."""
 
 
 @dataclass(slots=True)
@@ -98,6 +103,45 @@ class Operation:
             **named(method, self.name),
         }
         traced.end(span_name(method, self.name), about, error)
+
+    def record(self, metrics: Metrics, error: str, status: int, seconds: float, *, whole: bool) -> None:
+        """Counts it, which is over, and has it in the log. `whole`: its answer was no stream."""
+        method = method_label(self.method)
+        if self.refused:
+            metrics.refuse(self.route, self.rung, error)
+        if whole or not self.stays:  # how long a stream was open says nothing
+            labels = (self.route, self.upstream, self.era, self.upstream_era, method, self.tool, error)
+            metrics.served.observe(labels, seconds)
+        if self.traced is not None:
+            self.end_trace(self.traced, method, error)
+        if log.isEnabledFor(logging.INFO):
+            log.info("request", extra=fields(**self._line(method, status, error, seconds)))
+
+    def again(self) -> "Operation":
+        """The record of a request like this one that is answered from memory."""
+        return replace(self, traced=None, upstream_s=0.0)
+
+    def _line(self, method: str, status: int, error: str, seconds: float) -> dict[str, str | float]:
+        """The members of its line in the log: who, what, whether it was let through, how it went, how long it took."""
+        timings = {"duration_ms": round(seconds * 1000, 3)}
+        if self.upstream_s:
+            timings["upstream_ms"] = round(self.upstream_s * 1000, 3)
+        return {
+            "status": status,
+            **timings,
+            "route": self.route,
+            "era": self.era,
+            "method": method,
+            "name": self.name,
+            "upstream": self.upstream,
+            "upstream_era": self.upstream_era,
+            "client": self.client,
+            "session": self.session,
+            "decision": "deny" if self.refused else "allow",
+            "rung": self.rung if self.refused else "",
+            "outcome": error or "ok",
+            "trace": f"{self.traced.context.trace_id:032x}" if self.traced is not None else "",
+        }
 
     def end(self, message: Message) -> None:
         """Takes down how it went, from the last message that its client is sent."""

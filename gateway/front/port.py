@@ -1,8 +1,7 @@
 """Owns the listening socket. A connection's first bytes arrive here, and aiohttp takes it over on the same transport.
 
-This is the seam at which a connection can be served without aiohttp; today every one is handed over. How many there may
-be, in all and from one address, is bounded here, and so is what a peer that connects and says nothing may cost, since
-the timers of `gateway/front/http.py` start with its first byte.
+How many there may be, in all and from one address, is bounded here, and so is what a peer that connects and says
+nothing may cost, since the timers of `gateway/front/http.py` start with its first byte.
 """
 
 import asyncio

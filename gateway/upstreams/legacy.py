@@ -82,6 +82,11 @@ class LegacyConnector:
         async with within_own(self._limits(call).total_s, self._wire.name, exchange):
             await self._leg(call, exchange)
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the upstream is known to serve no stream on which it could tell of changes."""
+        return self._streams.is_deaf
+
     async def describe(self, credentials: tuple[tuple[str, str], ...] = ()) -> Description:
         who = principal(credentials)
         call = Call("initialize", {}, {}, {}, None, who, Dialect("modern", ""), forwarded=credentials)

@@ -80,6 +80,8 @@ class Streams:
         self._background = Background()
         self.on_notice: Callable[[Call, str], None] = lambda *_: None
         """Told the method of each notification to the owner of a session."""
+        self.is_deaf = False
+        """Whether the upstream has refused a stream to a session that is shared, as far as is known."""
 
     def start_pump(self, shared: Shared) -> asyncio.Task[None]:
         """Reads the stream of a shared session for as long as the session lives."""
@@ -212,6 +214,8 @@ class Streams:
         call = Call(LISTEN, {}, {}, {}, None, "", self.dialect, forwarded=shared.forwarded)
 
         def opened(yes: bool) -> None:
+            if yes:
+                self.is_deaf = False
             if not shared.can_hear.done():
                 shared.can_hear.set_result(yes)
 
@@ -236,6 +240,7 @@ class Streams:
             self.sessions.lost(shared)
         except UpstreamFault as fault:
             log.debug("upstream %s: %s", self._wire.name, fault.message)
+            self.is_deaf = self.is_deaf or (fault.http == 405 and not shared.can_hear.done())
             deaf = shared.can_hear.done() or not fault.executed  # a server that refuses a stream has said all it will
             if deaf and not isinstance(fault, UpstreamRetired):
                 self.sessions.lost(shared)  # who listens, or asks there, needs another

@@ -129,17 +129,20 @@ class Worker:
         return answered.done()
 
     async def obey(self, order: Order, upstream: str | None) -> Done | None:
-        """What came of an order to its cache; None where it ended, or did not say in time."""
+        """What came of an order to its cache; None where it ended, or did not say in time. Cancel-safe: the worker
+        obeys, and nobody hears what came of it."""
         if self._line is None or self.ended.is_set():
             return None
         number = next(self._numbers)
         future = self._obeying[number] = asyncio.get_running_loop().create_future()
-        self._line.send(Obey(number, order, upstream))
         ending = asyncio.create_task(self.ended.wait())
-        await asyncio.wait({future, ending}, timeout=OBEY_S, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
-        del self._obeying[number]
-        return future.result() if future.done() else None
+        try:
+            self._line.send(Obey(number, order, upstream))
+            await asyncio.wait({future, ending}, timeout=OBEY_S, return_when=asyncio.FIRST_COMPLETED)
+            return future.result() if future.done() else None
+        finally:
+            ending.cancel()
+            del self._obeying[number]
 
     @property
     def lived_s(self) -> float:

@@ -145,13 +145,15 @@ def server_capabilities(description: Description, front: Dialect) -> Json:
     return _without_extension(kept, TASKS_EXTENSION)
 
 
-def discover_result(description: Description, fallback_info: Json, age_s: float) -> Json:
+def discover_result(description: Description, fallback_info: Json, age_s: float, *, is_deaf: bool = False) -> Json:
     """The `server/discover` result for a modern client, from a description fetched `age_s` ago: `ttlMs` is what
-    remains of the upstream's own, and 0 where it named none."""
+    remains of the upstream's own, and 0 where it named none. `is_deaf`: a legacy upstream serves no stream on which it
+    could tell of anything, so that no such thing is promised."""
     unlike = _ONLY_MODERN if description.dialect.era == "modern" else (*_ONLY_MODERN, *_ONLY_LEGACY)
     result: Json = {"resultType": "complete", "supportedVersions": list(MODERN_VERSIONS)}
     result |= _less(description.raw, *unlike, "instructions", "_meta")
-    result["capabilities"] = server_capabilities(description, Dialect("modern", MODERN_VERSIONS[0]))
+    capabilities = server_capabilities(description, Dialect("modern", MODERN_VERSIONS[0]))
+    result["capabilities"] = _unheard(capabilities) if is_deaf else capabilities
     if description.instructions is not None:
         result["instructions"] = description.instructions
     meta = _object(description.raw.get("_meta"))
@@ -162,6 +164,14 @@ def discover_result(description: Description, fallback_info: Json, age_s: float)
     result["ttlMs"] = max(0, int(ttl_ms - age_s * 1000)) if isinstance(ttl_ms, int | float) else 0
     result["cacheScope"] = "public" if scope == "public" else "private"
     return result
+
+
+def _unheard(capabilities: Json) -> Json:
+    """`capabilities` less what is told on a stream."""
+    return {
+        name: _less(value, "listChanged", "subscribe") if isinstance(value, dict) else value
+        for name, value in capabilities.items()
+    }
 
 
 def initialize_result(description: Description, version: str, fallback_info: Json) -> Json:

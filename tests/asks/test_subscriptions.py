@@ -87,6 +87,7 @@ async def test_twice_is_once_and_what_was_never_subscribed_to_can_be_left() -> N
         assert filters(upstream) == [[], ["note://1"]]
 
 
+@pytest.mark.field("I8")
 async def test_what_was_subscribed_to_before_anybody_listens_is_in_the_first_filter() -> None:
     async with house() as (upstream, front):
         session = await front.initialize()

@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -20,18 +21,22 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+
+import uvloop
 
 from tests.bench.listing import LISTED
 from tests.fleet import KEYS
-from tests.http_wire import body_parts, header_bytes, read_head
-from tests.raw_front import Buffered, modern_headers, modern_request
+from tests.http_wire import header_bytes
+from tests.raw_front import modern_headers, modern_request
 from tests.valkey import free_port, started
 
 CONNECTIONS: Final = 16
+SHARES: Final = {"nginx": 8, "memory": 8, "FastMCP": 0.1}
+"""How many of a round's requests what answers quickly gets, and what takes its time."""
+LENGTH: Final = re.compile(rb"content-length: ?([0-9]+)", re.IGNORECASE)
 START_S: Final = 180.0
 """For the slowest of them to start on a busy machine."""
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 NGINX: Final = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.err;
 events {{ worker_connections 1024; }}
@@ -75,44 +80,97 @@ async def _listens(port: int) -> None:
 
 
 def cpu_s(group: int) -> float:
-    """The CPU time of every process of a group so far."""
+    """The CPU time of every process of a group so far, as the scheduler has it: a clock tick is the time of many
+    requests."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = entry.read_text().rpartition(")")[2].split()
+            if int(entry.read_text().rpartition(")")[2].split()[2]) == group:
+                total += sum(int(one.read_text().split()[0]) for one in entry.parent.glob("task/*/schedstat"))
         except OSError:
             continue  # it has just ended
-        if int(fields[2]) == group:
-            total += int(fields[11]) + int(fields[12])
-    return total / _TICKS
+    return total / 1e9
 
 
-async def load(port: int, cursors: Sequence[str], requests: int) -> None:
+class Asking(asyncio.Protocol):
+    """One connection, which asks again as soon as an answer is whole. It reads no more of that than how long it is,
+    so that it keeps the server busy, and not itself."""
+
+    def __init__(self, requests: Iterator[bytes], done: asyncio.Future[None]) -> None:
+        self._requests = requests
+        self._done = done
+        self._head = b""
+        self._left = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.WriteTransport", transport)
+        self._ask()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._received(data)
+        except AssertionError as error:
+            self._done.set_exception(error)
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(exc or EOFError())
+
+    def _received(self, data: bytes) -> None:
+        if self._left == 0:
+            self._head += data
+            head, end, rest = self._head.partition(b"\r\n\r\n")
+            if not end:
+                return
+            length = LENGTH.search(head)
+            assert head.startswith(b"HTTP/1.1 200 "), head
+            assert length is not None, head
+            assert int(length[1]) > self.least, f"{int(length[1])} bytes are no list"
+            self._head, self._left, data = b"", int(length[1]), rest
+        self._left -= len(data)
+        assert self._left >= 0
+        if self._left == 0:
+            self._ask()
+
+    def _ask(self) -> None:
+        raw = next(self._requests, None)
+        if raw is not None:
+            self._transport.write(raw)
+        else:
+            self._done.set_result(None)
+            self._transport.close()
+
+    least = len(LISTED) // 2
+
+
+class AskingPacked(Asking):
+    least = 256
+
+
+async def load(port: int, requests: int, *, coding: str = "") -> None:
     """So many lists over `CONNECTIONS` connections, each whole."""
-    numbers = iter(range(requests))
 
-    async def one() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
-        stream = Buffered(reader)
-        for number in numbers:
-            cursor = cursors[number % len(cursors)]
-            message = modern_request("tools/list", {"cursor": cursor} if cursor else {}, ident=number)
-            body = json.dumps(message).encode()
-            head = {
-                "Host": f"127.0.0.1:{port}",
-                "Content-Type": "application/json",
-                "Accept": "application/json, text/event-stream",
-                "Content-Length": str(len(body)),
-                **modern_headers(message),
-            }
-            writer.write(header_bytes("POST /mcp HTTP/1.1", list(head.items())) + body)
-            start, headers = await read_head(stream)
-            size = sum([len(part) async for part in body_parts(stream, headers, response=True)])
-            assert " 200 " in start, start
-            assert size > len(LISTED) / 2, f"{size} bytes are no list"
-        writer.close()
+    def asked(number: int) -> bytes:
+        message = modern_request("tools/list", {}, ident=number)
+        body = json.dumps(message).encode()
+        head = {
+            "Host": f"127.0.0.1:{port}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "Accept-Encoding": coding or None,
+            "Content-Length": str(len(body)),
+            **modern_headers(message),
+        }
+        lines = [(name, value) for name, value in head.items() if value is not None]
+        return header_bytes("POST /mcp HTTP/1.1", lines) + body
 
-    await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
+    every, loop = iter([asked(1_000_000 + number) for number in range(requests)]), asyncio.get_running_loop()
+    waited = [loop.create_future() for _ in range(CONNECTIONS)]
+    kind = AskingPacked if coding else Asking
+    for done in waited:
+        await loop.create_connection(lambda done=done: kind(every, done), "127.0.0.1", port)  # type: ignore[misc]
+    await asyncio.gather(*waited)
 
 
 def gateway(folder: Path, name: str, up: int, store: str, **more: Any) -> tuple[list[str], int]:
@@ -134,7 +192,9 @@ def gateway(folder: Path, name: str, up: int, store: str, **more: Any) -> tuple[
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-cache", description=__doc__)
-    parser.add_argument("--requests", type=int, default=2000, help="lists of each in a round")
+    parser.add_argument(
+        "--requests", type=int, default=2000, help="lists in a round, of what is quick four times so many"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -142,10 +202,10 @@ def main() -> int:
         store = stack.enter_context(started()).url
         up = free_port()
         stack.enter_context(process([sys.executable, "-m", "tests.bench.listing", str(up)], up))
-        rows: dict[str, tuple[int, int, Sequence[str]]] = {}
+        rows: dict[str, tuple[int, int, str]] = {}
 
-        def run(name: str, command: list[str], port: int, cursors: Sequence[str] = ("",)) -> None:
-            rows[name] = stack.enter_context(process(command, port)), port, cursors
+        def run(name: str, command: list[str], port: int) -> None:
+            rows[name] = stack.enter_context(process(command, port)), port, ""
 
         nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
         if nginx is None:
@@ -155,6 +215,7 @@ def main() -> int:
             (folder / "nginx.conf").write_text(NGINX.format(folder=folder, up=up, port=port))
             run("nginx, passed through", [nginx, "-c", str(folder / "nginx.conf"), "-e", "/dev/null"], port)
         run("from memory", *gateway(folder, "memory", up, store))
+        rows["from memory, gzip"] = (*rows["from memory"][:2], "gzip")
         # what is held is smaller than one list with its answer, so that none stays
         run("from the store", *gateway(folder, "store", up, store, cache={"max_bytes": 150 * 1024}))
         off = {"cache": {"enabled": False}}
@@ -166,13 +227,13 @@ def main() -> int:
     return 0
 
 
-def measure(rows: dict[str, tuple[int, int, Sequence[str]]], requests: int, rounds: int) -> None:
+def measure(rows: dict[str, tuple[int, int, str]], requests: int, rounds: int) -> None:
     spent: dict[str, list[float]] = {name: [] for name in rows}
     for turn in range(rounds + 1):
-        for name, (group, port, cursors) in rows.items():
-            count = requests if "FastMCP" not in name else max(CONNECTIONS, requests // 10)  # it takes its time
+        for name, (group, port, coding) in rows.items():
+            count = max(CONNECTIONS, int(requests * next((of for kind, of in SHARES.items() if kind in name), 1)))
             before = cpu_s(group)
-            asyncio.run(load(port, cursors, count))
+            uvloop.run(load(port, count, coding=coding))
             if turn:  # the first one warms up
                 spent[name].append((cpu_s(group) - before) / count * 1e6)
     base = next((statistics.median(us) for name, us in spent.items() if name.startswith("nginx")), None)

@@ -19,11 +19,13 @@ def tag(call: Call) -> str:
 
 @dataclass
 class Tagging:
-    """Scripts `upstream` so. `made` changes with what it says; while `hold` is not set its answers wait."""
+    """Scripts `upstream` so. `made` changes with what it says, `long` makes it longer; while `hold` is not set its
+    answers wait."""
 
     upstream: ModernUpstream
     made: int = 0
     hints: Json = field(default_factory=lambda: {"ttlMs": 3_600_000, "cacheScope": "private"})
+    long: str = ""
     hold: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -41,5 +43,7 @@ class Tagging:
         made = self.made
         await self.hold.wait()
         tool: Json = {"name": tag(call), "description": str(made), "inputSchema": {"type": "object"}}
+        if self.long:
+            tool["title"] = self.long
         page = {"nextCursor": "2"} if "cursor" not in call.seen.params else {}
         return {"tools": [tool], **page, **self.hints}

@@ -9,12 +9,13 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from redis import Redis
 
+from tests import scrape
 from tests.cache.conftest import MAX_BYTES, TELLS
 from tests.cache.tagging import TENANT, Tagging
 from tests.cache.test_what_is_kept import how
@@ -23,7 +24,7 @@ from tests.gateway.test_keys import bearer, digest
 from tests.gateway_process import GatewayProcess, running
 from tests.http_wire import DEADLINE_S
 from tests.peers import ModernUpstream
-from tests.raw_front import Answer, Front, modern_headers, modern_request
+from tests.raw_front import Answer, Front, Session, modern_headers, modern_request
 from tests.scrape import settled
 from tests.scripted import Err
 from tests.valkey import Server, started
@@ -65,7 +66,10 @@ async def two(*, entry: dict[str, Any] | None = None, tells: bool = True, **more
         upstream = await stack.enter_async_context(ModernUpstream(capabilities=TELLS if tells else None))
         tagging = Tagging(upstream)
         given = {"admin": "127.0.0.1:0", "cache": {"max_bytes": MAX_BYTES}, **more}
-        behind: Any = {"mcp": (upstream, entry or {})}
+        behind: Any = {
+            "mcp": (upstream, entry or {}),
+            "uncached": (upstream, {**(entry or {}), "cache": {"enabled": False}}),
+        }
         replicas = await stack.enter_async_context(fleet(behind, store=server.url, timeout_ms=1000, **given))
         yield Two(replicas, server, tagging)
 
@@ -294,6 +298,7 @@ async def test_an_entry_that_is_none_is_a_miss(how_so: str) -> None:
         pair.replicas.check()
 
 
+@pytest.mark.field("AB6")
 async def test_a_store_that_is_silent_keeps_nobody_waiting_and_a_dead_one_is_done_without() -> None:
     async with two() as pair:
         await same_at_both(pair)
@@ -351,50 +356,69 @@ async def test_replicas_of_two_configurations_never_meet_each_others_entries() -
 
 
 TENANTS: dict[str, dict[str, str]] = {"a": {TENANT: "a"}, "b": {TENANT: "b"}, "nobody": {}}
-REQUESTS = 10_000
+REQUESTS, UNCACHED = 10_000, 1_000
+
+
+@dataclass(slots=True)
+class Crowd:
+    """All tenants with all hosts of both eras at both replicas, at one route. The first requests of every crowd are the
+    same."""
+
+    pair: Two
+    route: str
+    sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    async def ask(self, requests: int) -> int:
+        """So many lists; how many of them came to the upstream."""
+        before, chance = self.pair.tagging.count, random.Random(8)
+        kinds = list(itertools.product(TENANTS, HOSTS, ("modern", "legacy"), (0, 1)))
+        for tenant, host in itertools.product(TENANTS, HOSTS):
+            front, headers = self.pair.front(0, self.route), TENANTS[tenant]
+            self.sessions[(tenant, host)] = await front.initialize(capabilities=HOSTS[host], headers=headers)
+        numbers = iter([(number, *chance.choice(kinds)) for number in range(requests)])
+
+        async def worker() -> None:
+            for number, tenant, host, era, index in numbers:
+                await self._one(number, tenant, host, era, index)
+
+        await asyncio.gather(*(worker() for _ in range(16)))
+        return self.pair.tagging.count - before
+
+    async def _one(self, number: int, tenant: str, host: str, era: str, index: int) -> None:
+        params = {"cursor": "2"} if number % 3 == 0 else {}
+        wanted = f"{tenant}-{host}-{params.get('cursor', 'first')}"
+        front = self.pair.front(index, self.route)
+        if era == "modern":
+            message = modern_request("tools/list", params, ident=number, capabilities=HOSTS[host])
+            found = await front.post(message, {**modern_headers(message), **TENANTS[tenant]})
+        else:
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
+            found = await front.post(message, self.sessions[(tenant, host)].headers)
+        if name(found) != wanted or found.final["id"] != number:
+            self.wrong[f"{wanted} was given {name(found)}"] += 1
 
 
 @pytest.mark.field("I10", "Z9")
 @pytest.mark.parametrize("scope", ["private", "public"])
 async def test_ten_thousand_lists_of_tenants_hosts_and_eras_never_cross(scope: str) -> None:
-    """The upstream says in each list for whom it made it, and counts."""
+    """The upstream says in each list for whom it made it, and counts: for a route with the cache, and for the first of
+    the same requests at one without."""
     async with two(entry={"forward_headers": [TENANT], "cache": {"trust_public": True}}) as pair:
         pair.tagging.hints = {"ttlMs": 3_600_000, "cacheScope": scope}
-        kinds = list(itertools.product(TENANTS, HOSTS, ("modern", "legacy"), (0, 1)))
-        sessions = {
-            (tenant, host): await pair.front(0).initialize(capabilities=HOSTS[host], headers=TENANTS[tenant])
-            for tenant, host in itertools.product(TENANTS, HOSTS)
-        }
-        chance = random.Random(8)
-        wrong: Counter[str] = Counter()
-
-        async def one(number: int) -> None:
-            tenant, host, era, index = chance.choice(kinds)
-            params = {"cursor": "2"} if number % 3 == 0 else {}
-            wanted = f"{tenant}-{host}-{params.get('cursor', 'first')}"
-            connection = lines[index]
-            if era == "modern":
-                message = modern_request("tools/list", params, ident=number, capabilities=HOSTS[host])
-                found = await connection.post(message, {**modern_headers(message), **TENANTS[tenant]})
-            else:
-                session = sessions[(tenant, host)]
-                message = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
-                found = await connection.post(message, session.headers)
-            if name(found) != wanted or found.final["id"] != number:
-                wrong[f"{wanted} was given {name(found)}"] += 1
-
-        lines = [pair.front(index) for index in (0, 1)]
-        numbers = iter(range(REQUESTS))
-
-        async def worker() -> None:
-            for number in numbers:
-                await one(number)
-
-        await asyncio.gather(*(worker() for _ in range(16)))
-        assert not wrong
+        cached, uncached = Crowd(pair, "mcp"), Crowd(pair, "uncached")
+        without = await uncached.ask(UNCACHED)
+        count = await cached.ask(REQUESTS)
+        samples = [await scrape.scrape(replica) for replica in pair.replicas.replicas]
+        repeats = sum(scrape.value(one, "mcp_front_door_cache_repeats_total") for one in samples)
+        assert not cached.wrong
+        assert not uncached.wrong
         contexts = len(TENANTS) * len(HOSTS) * 2
-        print(f"\n{REQUESTS} lists were {pair.tagging.count} at the upstream, for {contexts} contexts")
-        assert contexts <= pair.tagging.count <= 4 * contexts
+        told = f"{REQUESTS} lists were {count} at the upstream, for {contexts} contexts; without the cache"
+        print(f"\n{told}, {UNCACHED} were {without}. {repeats:.0f} were answered without being read again")
+        assert contexts <= count <= 4 * contexts
+        assert without == UNCACHED
+        assert repeats > REQUESTS / 4  # half of them are modern, and each kind is read once for each length of its ids
 
 
 async def test_a_dead_cursor_ends_a_list_whose_page_another_replica_has_fetched() -> None:

@@ -1,9 +1,12 @@
-"""Field reports I1, I2: lists are walked page by page, in either era, and never cut in silence."""
+"""Field reports I1, I2, I9: lists are walked page by page, in either era, and never cut in silence; changes of them are
+promised where they can be told of."""
 
 import pytest
 
 from tests.door import Door
 from tests.field.pairs import either_upstream, every_pair
+from tests.gateway_process import running
+from tests.peers import LISTEN, LegacyUpstream
 from tests.raw_front import Answer, Front
 from tests.scripted import Answer as Script
 from tests.scripted import Call, Err, Json
@@ -73,3 +76,18 @@ async def test_a_page_may_be_empty_and_not_the_last(door: Door, upstream_era: st
     door.upstream(upstream_era).on["tools/list"] = {"tools": [], "nextCursor": "more"}
     answer = await door.front(upstream_era).modern("tools/list")
     assert (answer.result["tools"], answer.result["nextCursor"]) == ([], "more")
+
+
+@pytest.mark.field("I9")
+@pytest.mark.parametrize("serves", [True, False], ids=["a stream", "no stream"])
+async def test_changes_are_promised_where_the_upstream_has_a_stream_to_tell_of_them(serves: bool) -> None:
+    """What a server with sessions promises and has no stream for is known once it was asked for one."""
+    said: Json = {"tools": {"listChanged": True}, "resources": {"listChanged": True, "subscribe": True}, "prompts": {}}
+    asked = {"notifications": {"toolsListChanged": True, "resourcesListChanged": True}}
+    async with LegacyUpstream(get_stream=serves, capabilities=said) as upstream, running({"up": upstream}) as gateway:
+        front = gateway.front("/up")
+        async with front.modern_open(LISTEN, asked) as stream:
+            agreed = ((await stream.message()) or {})["params"]["notifications"]
+        promised = (await front.modern("server/discover")).result["capabilities"]
+    assert agreed == (asked["notifications"] if serves else {})
+    assert promised == (said if serves else {name: {} for name in said})

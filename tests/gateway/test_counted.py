@@ -19,6 +19,7 @@ from tests.scrape import Samples, scrape, settled, value
 from tests.scripted import Call, Json, Upstream
 
 ADMIN = {"admin": "127.0.0.1:0"}
+UNCACHED: dict[str, Any] = {**ADMIN, "cache": {"max_bytes": 0}}
 SERVED, ASKED = "mcp_server_operation_duration_seconds_count", "mcp_client_operation_duration_seconds_count"
 KEY = "mfd_counted" + "a" * 36
 OWN = "mcp_front_door_"
@@ -36,7 +37,7 @@ async def test_a_call_is_counted_by_pair_of_eras_and_by_the_tools_that_are_liste
     front_era: str, upstream_era: str, tools: bool
 ) -> None:
     upstream: Upstream = LegacyUpstream() if upstream_era == "legacy" else ModernUpstream()
-    async with upstream, running({"mcp": upstream}, **ADMIN, metrics={"tools": tools}) as gateway:
+    async with upstream, running({"mcp": upstream}, **UNCACHED, metrics={"tools": tools}) as gateway:
         caller: Front | Session = gateway.front()
         ask: Any = gateway.front().modern
         if front_era == "legacy":
@@ -69,7 +70,10 @@ async def test_a_call_is_counted_by_pair_of_eras_and_by_the_tools_that_are_liste
 
 
 async def test_names_of_tools_that_pass_unread_are_labels_too() -> None:
-    async with ModernUpstream() as upstream, running({"mcp": (upstream, {"verifies_headers": True})}, **ADMIN) as gate:
+    async with (
+        ModernUpstream() as upstream,
+        running({"mcp": (upstream, {"verifies_headers": True})}, **UNCACHED) as gate,
+    ):
         for method, params in (("tools/list", None), ("tools/call", {"name": "echo"}), ("tools/call", {"name": "x"})):
             await gate.front().modern(method, params)
         samples = await settled(gate, OWN + "splices_total", 3)

@@ -119,6 +119,7 @@ async def test_nobody_resumes_anothers_stream(house: House, era: str) -> None:
             assert found == [], bogus
 
 
+@pytest.mark.field("I8")
 @ERAS
 async def test_a_change_is_told_on_the_standalone_stream(house: House, era: str) -> None:
     session = await house.front(era).initialize()

@@ -1,8 +1,9 @@
 """The documented edits: all that may differ between a result through the gateway and the same result fetched directly.
 
-Within one era nothing may. Across eras each edit below may, must, and nothing else: the tests apply the edits to the
-directly fetched answer and want the gateway's answer to be exactly that, JSON for JSON, types of numbers included.
-Written from the specification's two revisions and without the gateway's own code, which it checks.
+Within one era nothing may, but for how long a result is still good, which is never more than it was. Across eras each
+edit below may, must, and nothing else: the tests apply the edits to the directly fetched answer and want the gateway's
+answer to be exactly that, JSON for JSON, types of numbers included. Written from the specification's two revisions and
+without the gateway's own code, which it checks.
 """
 
 import copy
@@ -151,3 +152,12 @@ def edited(answer: Json, call: Call, eras: tuple[str, str]) -> Json:
         if edit.methods is None or call.method in edit.methods:
             edit.apply(answer, call)
     return answer
+
+
+def told_of_time(expected: Json, got: Json) -> Json:
+    """What was expected with the time that the gateway tells in place of the server's, where it is part of that
+    (2026-07-28 server/utilities/caching, Freshness Calculation)."""
+    wanted, left = (answer.get("result", {}).get("ttlMs") for answer in (expected, got))
+    if type(wanted) is not int or type(left) is not int or not 0 < left <= wanted:
+        return expected
+    return {**expected, "result": {**expected["result"], "ttlMs": left}}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.matrix.clients import CLIENTS
 from tests.matrix.compare import differences
-from tests.matrix.edits import SERVER_INFO, Call, edited
+from tests.matrix.edits import SERVER_INFO, Call, edited, told_of_time
 from tests.matrix.eras import offences
 from tests.matrix.plans import ASKS, ERRORS, PLANS, TOOL_ERRORS
 from tests.matrix.stages import VERSION, Cell, Run, Stage, key_of
@@ -90,7 +90,8 @@ def test_every_answer_equals_the_upstreams_own(cell: Cell, on_stage: Stage) -> N
         call = Call(direct[0].rpc_method or "", direct[0].params, info)
         expected = edited(outcome(direct[0]), call, eras)
         for exchange in got[key]:
-            assert differences(expected, outcome(exchange)) == [], key
+            got_here = outcome(exchange)
+            assert differences(told_of_time(expected, got_here), got_here) == [], key
 
 
 @every_cell

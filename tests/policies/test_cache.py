@@ -259,3 +259,10 @@ def test_a_stream_ends_what_its_agreed_filter_has() -> None:
     heard = cache.marks_heard({"toolsListChanged": True, "resourceSubscriptions": ["note://1", 7]})
     assert heard == ("tools", *cache.renewed_by(UPDATED, {"uri": "note://1"})[-1:])
     assert cache.marks_heard({}) == ()
+
+
+def test_however_many_resources_are_read_they_have_a_bounded_number_of_marks() -> None:
+    marks = {mark for number in range(50_000) for mark in cache.marks_of(READ, {"uri": f"note://{number}"})}
+    assert len(marks) == 4096 + 1
+    assert {cache.whole_of(mark) for mark in marks} == {"resources"}
+    assert [cache.whole_of(mark) for mark in cache.EVERY_MARK] == list(cache.EVERY_MARK)

@@ -76,7 +76,7 @@ def test_what_two_workers_see_is_added_up() -> None:
     said = told(configured(), process(2, 2), seen, NOW_S)
     assert said["process"] == {"kind": "supervisor", "since": "2027-01-15T07:59:00Z", "workers": 2, "answered": 2}
     assert said["numbers"] == {"streams": 3}
-    assert said["cache"] == {"on": False, "requests": {"hit": 2, "miss": 1}}
+    assert said["cache"] == {"on": True, "requests": {"hit": 2, "miss": 1}}
     assert said["store"] == {"shared": False, "up": False}
     assert said["errors"] == [
         {"kind": "call", "code": "503", "upstream": "a", "route": "", "count": 2, "at": "1970-01-01T00:00:02Z"}

@@ -17,12 +17,14 @@ import pytest
 from tests.gateway_process import GatewayProcess, running, settings
 from tests.http_wire import DEADLINE_S
 from tests.peers import LegacyUpstream, ModernUpstream, text
+from tests.scrape import settled, value
 from tests.scripted import Call, Json, Seen, Upstream
 from tests.tracing.collector import Collector, Got, collecting
 
 REAL = Path(__file__).parent / "real"
 ROOT = Path(__file__).parents[2]
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+SERVED = "mcp_server_operation_duration_seconds_count"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"
 ERAS = pytest.mark.parametrize("upstream_era", ["legacy", "modern"])
 FRONTS = pytest.mark.parametrize("front_era", ["legacy", "modern"])
@@ -187,6 +189,21 @@ async def test_a_question_brings_the_trace_that_the_server_names(upstream_era: s
             if upstream_era == "legacy":
                 back = {"inputResponses": {key: {"action": "decline"}}, "requestState": asked["requestState"]}
                 assert (await call({"name": "t", **back})).said == "done"
+
+
+async def test_what_is_answered_again_from_memory_has_no_span_and_ends_none_twice() -> None:
+    async with collecting() as collector, ModernUpstream() as upstream:
+        upstream.on["tools/list"] = {"tools": [], "ttlMs": 60_000, "cacheScope": "private"}
+        more = {"cache": {"max_bytes": 1 << 20}, "log": {"level": "debug"}, "admin": "127.0.0.1:0"}
+        async with running({"mcp": upstream}, **tracing(collector, ratio=1), **more) as gateway:
+            for _ in range(4):
+                await gateway.front().modern("tools/list")
+            samples = await settled(gateway, SERVED, 4, mcp_method_name="tools/list", upstream_era="modern")
+            repeats = value(samples, "mcp_front_door_cache_repeats_total")
+            assert repeats >= 2
+            await gateway.stop()
+            assert "ended span" not in gateway.stderr()
+        assert len(collector.of("mcp-front-door")) == 4 - repeats
 
 
 async def test_a_collector_that_is_away_harms_no_request() -> None:
