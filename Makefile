@@ -42,10 +42,11 @@ demo: $(DEMO) ## run the gateway in front of sample servers
 test: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(ADAPTERS) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
-# Debian's redis-server has the TLS that the server on PyPI is built without.
-test-system: $(TEST) ## run the store's tests against the system's redis-server, over TLS
-	@command -v redis-server >/dev/null || { echo "make test-system: redis-server is missing; install the package redis-server" >&2; exit 1; }
-	$(BIN)/python -m pytest --system tests/gateway/stores/test_contract.py $(ARGS)
+# Debian's redis-server has the TLS that the server on PyPI is built without. chromedriver is in its package chromium-driver.
+test-system: $(TEST) ## run what needs the system's programs: the store over TLS, the status page in Chromium
+	@for tool in redis-server chromium chromedriver; do command -v $$tool >/dev/null || { \
+	  echo "make test-system: $$tool is missing; install the packages redis-server, chromium and chromium-driver" >&2; exit 1; }; done
+	$(BIN)/python -m pytest --system tests/gateway/stores/test_contract.py tests/status/test_browser.py $(ARGS)
 
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)

@@ -7,6 +7,7 @@ import secrets
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -25,10 +26,12 @@ from gateway.front.http_sse import HttpSse
 from gateway.front.mcp import Mcp
 from gateway.front.port import Listener
 from gateway.front.repeats import Repeats
+from gateway.front.seeing import see
 from gateway.front.service import Service
 from gateway.front.status import READY, Status
+from gateway.front.status_page import StatusPage
 from gateway.logs import configure, stray
-from gateway.metrics import STORE_UP, Metrics, Reloads, render
+from gateway.metrics import STORE_UP, Metrics, Reloads, own_version, render
 from gateway.parking import Parking
 from gateway.profiles import built_in
 from gateway.provider.ledger import Ledger
@@ -44,6 +47,7 @@ from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
+from policies.status import Process, Seen
 
 if sys.platform != "win32":
     import resource
@@ -126,7 +130,9 @@ class Gateway:
         repeats = Repeats(lambda: self.service)
         self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse, repeats).handle, bounds, max_head_bytes)
         self._mcp.quick = repeats.answer
-        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order)
+        self._began_s = time.time()
+        self._page = StatusPage(lambda: self.service.settings, self._look)
+        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order, self._page)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
@@ -231,6 +237,7 @@ class Gateway:
         for transport in transports:
             if transport is not None:
                 transport.abort()  # closing waits for a client that does not read
+        await self._page.close()
         await self._status.shutdown(_CUT_S)
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -262,6 +269,13 @@ class Gateway:
     def counted(self) -> tuple[Metric, ...]:
         """Everything that this process has counted."""
         return tuple(self.service.metrics.families())
+
+    def seen(self) -> Seen:
+        """What this process sees of itself and of its upstreams."""
+        return see(self.service)
+
+    async def _look(self) -> tuple[Process, Seen]:
+        return Process((await self._health())["status"], own_version(), self._began_s), self.seen()
 
     async def _health(self) -> dict[str, str]:
         said = {"status": "draining" if self._drain.begun else READY}

@@ -19,6 +19,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from policies.recent import Troubles
+
 BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The conventions' own from 10 ms on; below, what a gateway adds is to be seen."""
 
@@ -71,6 +73,18 @@ class Counter:
 
     def add(self, *labels: str, by: int = 1) -> None:
         self._series[labels] = self._series.get(labels, 0) + by
+
+    @property
+    def total(self) -> int:
+        """Of all labels."""
+        return sum(self._series.values())
+
+    def by_last(self) -> Mapping[str, int]:
+        """The sums by the value of the last label."""
+        sums: dict[str, int] = {}
+        for labels, count in self._series.items():
+            sums[labels[-1]] = sums.get(labels[-1], 0) + count
+        return sums
 
     def collect(self) -> Metric:
         name, about, names = self._about
@@ -140,6 +154,8 @@ class Metrics(Collector):
             "Calls to upstreams, from the request to the end of the answer.",
             *("upstream", "upstream_era", "mcp_method_name", "gen_ai_tool_name", "error_type"),
         )
+        self.troubles = Troubles()
+        """What went wrong lately, for the status page."""
         self.sessions = Histogram(
             "mcp_server_session_duration_seconds",
             "Sessions of clients that were ended, by their revision.",
@@ -242,6 +258,16 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
+
+    def refuse(self, route: str, rung: str, error: str) -> None:
+        """A request was not let through."""
+        self.refused.add(route, rung, error)
+        self.troubles.note(time.time(), "refused", f"{rung} {error}", route=route)
+
+    def lost(self, upstream: str, reason: str) -> None:
+        """An exchange with an upstream failed below MCP."""
+        self.upstream_errors.add(upstream, reason)
+        self.troubles.note(time.time(), "connection", reason, upstream)
 
     def collect(self) -> Iterator[Metric]:
         for counted in vars(self).values():

@@ -3,12 +3,13 @@
 Specification: MCP Apps 2026-01-26 (Client<>Server Capability Negotiation), basic/lifecycle and basic/versioning,
 client/elicitation. A layer is
 
-    supported     the host has it, and nothing has been exchanged yet
+    supported     the host has it, and nothing has been exchanged yet, or not with such a host
     negotiated    the host has it, and the upstream has answered in kind, or speaks a revision in which it can use it
     degraded      it was asked for and answered with less
     unavailable   the host does not have it, or the upstream does not answer at all
 
-What was configured does not count. Who exchanges anything: `gateway/upstreams/probe.py`.
+What was configured does not count. Who exchanges anything: `gateway/upstreams/probe.py`; what hosts
+that were served have exchanged: `gateway/front/seeing.py`.
 """
 
 from collections.abc import Callable
@@ -27,12 +28,12 @@ _OFFERS: Final = tuple(sorted(set(CAPABILITY_OF.values())))
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What came of asking an upstream in the name of a host: the revision that was asked for and the one in which it
-    answered (empty where it did not, and `why` says so), what it was told of the host, what it says of itself, and
-    whether it lists tools with an interface (None where nobody looked)."""
+    answered (empty where it did not, and `why` says so), what it was told of the host (None where no such host has come
+    yet), what it says of itself, and whether it lists tools with an interface (None where nobody looked)."""
 
     asked: str
     version: str = ""
-    told: Json = field(default_factory=dict)
+    told: Json | None = field(default_factory=dict)
     capabilities: Json = field(default_factory=dict)
     lists_apps: bool | None = None
     why: str = ""
@@ -62,6 +63,8 @@ def has_interface(tool: Any) -> bool:
 
 Verdict = tuple[State, str]
 
+_NOBODY: Final[Verdict] = ("supported", "no such host has come yet")
+
 
 def _protocol(_: Profile, heard: Heard | None) -> Verdict:
     if heard is None:
@@ -86,6 +89,8 @@ def _interactive(profile: Profile, heard: Heard | None) -> Verdict:
         return "unavailable", f"{profile.name} has no elicitation"
     if heard is None or not heard.version:
         return _unspoken(heard)
+    if heard.told is None:
+        return _NOBODY
     if not isinstance(heard.told.get("elicitation"), dict):
         return "degraded", "the server is not told of it"
     lacking = [mode for mode in modes if not at_least(heard.version, _MODE_SINCE[mode])]
@@ -99,6 +104,8 @@ def _apps(profile: Profile, heard: Heard | None) -> Verdict:
         return "unavailable", f"{profile.name} shows no Apps"
     if heard is None or not heard.version:
         return _unspoken(heard)
+    if heard.told is None:
+        return _NOBODY
     if APPS_EXTENSION not in _object(heard.told.get("extensions")):
         return "degraded", "the server is not told of it"
     if APPS_EXTENSION in _object(heard.capabilities.get("extensions")):

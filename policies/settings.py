@@ -153,11 +153,12 @@ class Settings(_Model):
     connections: Connections = Connections()
     """Bounds on clients' connections."""
     admin: Listen | None = None
-    """Where health (`/healthz`, `/readyz`) and metrics (`/metrics`) are served, `host:port`; nowhere if absent. Not for
-    the public."""
+    """Where health (`/healthz`, `/readyz`), metrics (`/metrics`) and the status page (`/status`) are served,
+    `host:port`; nowhere if absent. Not for the public."""
     admin_token: SecretStr | None = None
     """What `admin` asks for as `Authorization: Bearer TOKEN` on everything it serves but `/healthz` and `/readyz`, 16
-    characters or more. Required where `admin` is not a loopback address."""
+    characters or more. A browser that opens `/status` asks for it as a password. Required where `admin` is not a
+    loopback address."""
     keys: tuple[SecretStr, ...] = ()
     """Keys that seal session ids and other tokens, `ID:BASE64URL` with 32 bytes each, made by `mcp-front-door keygen`.
     The first seals; the others only open what they sealed before, so that keys can be changed. At most 8. Without any,

@@ -28,7 +28,9 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--system", action="store_true", help="with the operating system's own redis-server, which has TLS"
+        "--system",
+        action="store_true",
+        help="with the operating system's own programs: redis-server, which has TLS, and Chromium",
     )
     parser.addoption("--field-marks", metavar="FILE", help="write each collected test's field reports to FILE as JSON")
 

@@ -15,17 +15,17 @@ FLOORS = {
     for house, floors in {
         "policies": {
             1: "mcp errors wellformed settings_base settings_clients settings_routes settings_endpoints "
-            "settings_profiles settings_cache affinity coding",
+            "settings_profiles settings_cache affinity coding markup",
             2: "jsonrpc repeat sse settings_edge settings_store settings_upstream settings_observing "
             "settings_providers settings sealing exchange session request_state resumption task_ids profiles "
-            "apps_marks presentation splice",
+            "apps_marks presentation splice recent",
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
             "apps cache cache_keys cache_entry cache_room cache_debts provider_errors provider_marks provider_heads "
             "provider_blocks provider_look provider_results provider_tools provider_shapes provider "
             "catalogue stripped",
-            4: "admission delivery metrics trace_context provider_http sightings",
+            4: "admission delivery metrics trace_context provider_http sightings status status_html",
         },
         "gateway": {
             1: "background yaml_file placeholders config_errors config exit_codes drain signals logs metrics tracing "
@@ -47,8 +47,8 @@ FLOORS = {
             "front/subscribing front/drive front/batch front/splice front/calls front/unread "
             "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "provider/door front/mcp front/repeats front/stdio front/pipes front/status front/port front/http "
-            "front/body",
+            "provider/door front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/status "
+            "front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "

@@ -100,6 +100,7 @@ async def open_session(
             told = client_capabilities(capabilities, "legacy", Dialect("legacy", version))
             inner, description = await connector.sessions.open(told, info, version, credentials)
             opened = replace(opened, upstreams={upstream.name: inner})
+            upstream.hosts.note(now_s, profile, told, description.capabilities)
             return description
         described = await upstream.describe(DESCRIBE_S, credentials)
         if described is None:  # a session is told its capabilities once: none is worse than to try again

@@ -4,6 +4,7 @@ Specification: 2026-07-28 basic/transports/streamable-http, server/discover. The
 suite and both SDKs accept.
 """
 
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -125,6 +126,7 @@ async def _serve(
                     learn = learner(connector, call)
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
+                upstream.hosts.note(time.time(), profile, effective.capabilities)
                 return await splice(Relay(*of, learn, head.client, _name_of(message), span), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":

@@ -114,7 +114,7 @@ class Operation:
     def record(self, metrics: Metrics, error: str, status: int, seconds: float, *, whole: bool) -> None:
         """Counts it, which is over, and has it in the log. `whole`: its answer was no stream."""
         if self.refused:
-            metrics.refused.add(self.route, self.rung, error)
+            metrics.refuse(self.route, self.rung, error)
         if self.provider:
             self._record_api(metrics, error, status, seconds)
             return

@@ -1,10 +1,13 @@
-"""The admin listener: whether the process lives, whether it wants traffic, its metrics, and what ends what the cache
-holds. Never on the public listener.
+"""The admin listener: whether the process lives, whether it wants traffic, its metrics, the status page, and what ends
+what the cache holds. Never on the public listener.
 
 Health is told to anybody who reaches it, as probes carry no credentials; the rest wants the admin token where one is
-set. What changes something is refused to web pages, which may send a POST to any address unasked.
+set: as `Bearer`, and for the status page, which only reads, also as the password of `Basic`, which browsers ask for.
+What changes something is refused to web pages, which may send a POST to any address unasked.
 """
 
+import base64
+import binascii
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -12,10 +15,13 @@ from typing import Final
 from aiohttp import web
 
 from gateway.cache.cache import Done, Order
+from gateway.front.status_page import PATHS, StatusPage
 from policies import routing, wellformed
 from policies.settings import Settings
 
 READY: Final = "ready"
+
+_BASIC: Final = 'Basic realm="mcp-front-door", charset="UTF-8"'
 
 CACHE: Final[Mapping[str, Order]] = {"/admin/cache/purge": "purge", "/admin/cache/refresh": "refresh"}
 
@@ -31,11 +37,13 @@ class Status:
         health: Callable[[], Awaitable[Mapping[str, str]]],
         render: Callable[[str], Awaitable[tuple[bytes, str]]],
         order: Callable[[Order, str | None], Awaitable[Done | None]],
+        page: StatusPage,
     ) -> None:
         self._current = current
         self._health = health
         self._render = render
         self._order = order
+        self._page = page
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         settings = self._current()
@@ -48,14 +56,16 @@ class Status:
             said = await self._health()
             return web.json_response(said, status=200 if said["status"] == READY else 503)
         if not _admitted(settings, request):
-            challenge = {"WWW-Authenticate": 'Bearer realm="admin"'}
+            challenge = {"WWW-Authenticate": _BASIC if request.path in PATHS else 'Bearer realm="admin"'}
             return web.json_response({"error": "needs the admin token"}, status=401, headers=challenge)
+        if request.path in PATHS:
+            return await self._page.handle(request, lambda: _admitted(self._current(), request))
         if request.path == "/metrics":
             body, content_type = await self._render(request.headers.get("Accept", ""))
             return web.Response(body=body, headers={"Content-Type": content_type})
         if request.path in CACHE:
             return await self._cache(settings, request, CACHE[request.path])
-        known = ", ".join(["/healthz", "/readyz", "/metrics", *CACHE])
+        known = ", ".join(["/healthz", "/readyz", "/metrics", "/status", "/status.json", *CACHE])
         return web.json_response({"error": f"not found; there are {known}"}, status=404)
 
     async def _cache(self, settings: Settings, request: web.BaseRequest, order: Order) -> web.StreamResponse:
@@ -89,8 +99,18 @@ def _is_local(host: str) -> bool:
 def _admitted(settings: Settings, request: web.BaseRequest) -> bool:
     if settings.admin_token is None:
         return True
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    wanted = settings.admin_token.get_secret_value()
-    return scheme.lower() == "bearer" and hmac.compare_digest(
-        token.strip().encode(errors="surrogateescape"), wanted.encode()
-    )
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    token = given.strip().encode(errors="surrogateescape")
+    if scheme.lower() == "basic" and request.path in PATHS:
+        token = _password(token)
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(token, settings.admin_token.get_secret_value().encode())
+
+
+def _password(credentials: bytes) -> bytes:
+    """Of `Basic` (RFC 7617), whoever the user says to be; none where that is not well-formed."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""

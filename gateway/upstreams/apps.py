@@ -56,6 +56,11 @@ class Look:
             await asyncio.wait({self._looking}, timeout=deadline_s)
         return self._found is not None and self._found[0]
 
+    @property
+    def found(self) -> bool | None:
+        """What was found last, None where nobody has looked."""
+        return self._found[0] if self._found is not None else None
+
     def close(self) -> None:
         if self._looking is not None:
             self._looking.cancel()

@@ -4,14 +4,20 @@ Which words become labels is decided in `policies/metrics.py` and `policies/cata
 `gateway/metrics.py`'s business.
 """
 
+import time
+
 from gateway import tracing
 from gateway.metrics import Metrics
 from gateway.tracing import Traced
 from policies.catalogue import Catalogue
 from policies.exchange import Ask, Reply
 from policies.mcp import LISTEN, Json
-from policies.metrics import RELAYED, ask_kind, ask_outcome, method_label, relayed_asks
+from policies.metrics import CANCELLED_CALL, RELAYED, TOOL_ERROR, ask_kind, ask_outcome, method_label, relayed_asks
+from policies.recent import Pace
 from policies.trace_context import named, span_name
+
+_NO_FAILURES = frozenset({"", TOOL_ERROR, CANCELLED_CALL})
+"""How calls end that are no matter of the operator's: well, in a tool's own error, or called off."""
 
 
 class Counting:
@@ -21,6 +27,7 @@ class Counting:
         self.tells_tools = True
         self.names = Catalogue()
         """The tools and prompts that it has been heard to list."""
+        self.pace = Pace()
         self._upstream = upstream
         self._metrics = metrics
 
@@ -45,6 +52,10 @@ class Counting:
         if method != LISTEN:  # a stream lasts as long as its client likes
             labels = (self._upstream, era, method_label(method), self.tool(method, name), error)
             self._metrics.asked.observe(labels, seconds)
+            now_s, failed = time.time(), error not in _NO_FAILURES
+            self.pace.note(now_s, seconds, failed=failed)
+            if failed:
+                self._metrics.troubles.note(now_s, "call", error, self._upstream)
 
     def heard(self, method: str, result: Json) -> None:
         """Takes down what is to be known of an answer: the names that a list has, what a client is asked in it."""

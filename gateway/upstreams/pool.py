@@ -43,6 +43,7 @@ from policies.forwarded import lasting
 from policies.mcp import LATEST_LEGACY, MODERN_VERSIONS, READS, Era, Json
 from policies.metrics import CANCELLED_CALL, ended_as, error_type
 from policies.profiles import Profile
+from policies.recent import Hosts
 from policies.settings import Settings
 from policies.settings_routes import Route
 from policies.translation.discover import Description, client_capabilities, of_discover
@@ -98,6 +99,9 @@ class Upstream:
         self.counting.tells_tools = settings.metrics.tools
         self.legacy.sessions.on_end = self.counting.session_ended
         self.apps = Look(name, self.leg)
+        self.hosts = Hosts()
+        self.is_silent = False
+        """Whether it did not describe itself when it was last asked to."""
         self._store = state.store
         self._found: tuple[Eras, float] | None = None
         self._ids = ids
@@ -133,6 +137,8 @@ class Upstream:
             era = connector.dialect.era
             effective = client_capabilities(call.capabilities, call.front.era, connector.dialect)
             await connector.leg(replace(call, capabilities=effective), exchange)
+            if call.profile.name:
+                self.hosts.note(time.time(), call.profile, effective)
 
         exchange.begins(self.name)
         exchange.on_asked = self.counting.asked
@@ -324,7 +330,9 @@ class Upstream:
             eras = await self._eras("modern")
             described = await (self.modern if eras.modern else self.legacy).describe()
             self._described = (described, time.monotonic())
+            self.is_silent = False
         except Fault as fault:
+            self.is_silent = True
             log.info("upstream %s does not describe itself: %s", self.name, fault.message)
         finally:
             self._describing = None

@@ -28,7 +28,7 @@ def gauges(current: Callable[[], Upstreams]) -> Iterator[Gauge]:
         return {(upstream.name, era): 1.0 for upstream in current() for era in upstream.known_eras}
 
     start = "mcp_front_door_"
-    yield Gauge(f"{start}upstream_up", "1 for an upstream that is there, 0 for one that fails.", _ONE, of_each(_is_up))
+    yield Gauge(f"{start}upstream_up", "1 for an upstream that is there, 0 for one that fails.", _ONE, of_each(is_up))
     yield Gauge(f"{start}upstream_era_info", "The eras that an upstream speaks; always 1.", (*_ONE, "era"), eras)
     yield Gauge(
         f"{start}upstream_sessions",
@@ -62,9 +62,10 @@ def gauges(current: Callable[[], Upstreams]) -> Iterator[Gauge]:
     )
 
 
-def _is_up(upstream: Upstream) -> float:
+def is_up(upstream: Upstream) -> bool:
+    """Whether it is there, as far as is known: it runs, or an endpoint of it is in service."""
     match upstream.wire:
         case StdioTransport() as command:
-            return float(command.is_up)
+            return command.is_up
         case wire:
-            return float(any(endpoint.in_service for endpoint in wire.endpoints))
+            return any(endpoint.in_service for endpoint in wire.endpoints)

@@ -138,7 +138,7 @@ class Wire:
                     if endpoint is None:
                         raise
                     self._metrics.upstream_retries.add(self.name)
-                    self._metrics.upstream_errors.add(self.name, reason(error))
+                    self._metrics.lost(self.name, reason(error))
                     continue
                 self.endpoints.answered(endpoint, response.status)
                 try:
@@ -164,7 +164,7 @@ class Wire:
 
     def fault(self, error: Exception) -> UpstreamFault:
         """What the HTTP client raised, counted, and as whose fault it is."""
-        self._metrics.upstream_errors.add(self.name, reason(error))
+        self._metrics.lost(self.name, reason(error))
         return fault_of(error, self.name)
 
     def _ejected(self, endpoint: Endpoint) -> None:

@@ -14,7 +14,7 @@ from gateway.app import LOOP, CannotListen, Gateway
 from gateway.logs import configure, stray
 from gateway.signals import Signals
 from gateway.tls_files import TlsError
-from gateway.workers.messages import Count, Counted, Drain, End, Leaving, Line, Obey, Obeyed, Ready, Serve
+from gateway.workers.messages import Count, Counted, Drain, End, Leaving, Line, Look, Looked, Obey, Obeyed, Ready, Serve
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,8 @@ async def _heed(line: Line, gateway: Gateway, stopping: Signals, orders: set[asy
                 await gateway.apply(settings)
             case Count():
                 line.send(Counted(gateway.counted()))
+            case Look():
+                line.send(Looked(gateway.seen()))
             case Obey():
                 task = asyncio.create_task(_obey(line, gateway, message), name="cache order")
                 orders.add(task)

@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 
 from gateway.cache.cache import Done, Order
 from policies.settings import Settings
+from policies.status import Seen
 
 _LENGTH_BYTES = 4
 
@@ -40,6 +41,11 @@ class End:
 @dataclass(frozen=True, slots=True)
 class Count:
     """To a worker: say what was counted; it answers `Counted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """To a worker: say what you see; it answers `Looked`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,14 @@ class Counted:
     families: Families
 
 
-Message = Serve | Drain | End | Count | Obey | Obeyed | Ready | Leaving | Counted
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Of a worker: what it sees."""
+
+    seen: Seen
+
+
+Message = Serve | Drain | End | Count | Look | Obey | Obeyed | Ready | Leaving | Counted | Looked
 
 
 class Line:

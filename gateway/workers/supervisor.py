@@ -19,13 +19,15 @@ from gateway.cache.cache import Done, Order
 from gateway.front.http import HttpServer
 from gateway.front.port import Listener, bind
 from gateway.front.status import READY, Status
+from gateway.front.status_page import StatusPage
 from gateway.logs import configure
-from gateway.metrics import STORE_UP, Reloads, render
+from gateway.metrics import STORE_UP, Reloads, own_version, render
 from gateway.workers.counts import Counts
 from gateway.workers.messages import Drain, End, Serve
 from gateway.workers.worker import Worker
 from policies.restarts import Restarts
 from policies.settings import Listen, Settings
+from policies.status import Process, Seen, added
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,9 @@ class Supervisor:
         self._reserved: socket.socket | None = None
         self._keeping: list[asyncio.Task[None]] = []
         self._admin: Listener | None = None
-        status = Status(lambda: self._settings, self._health, self._rendered, self._order)
+        self._began_s = time.time()
+        self._page = StatusPage(lambda: self._settings, self._look)
+        status = Status(lambda: self._settings, self._health, self._rendered, self._order, self._page)
         self._status = HttpServer(status.handle, settings.connections, settings.limits.max_head_bytes)
 
     async def start(self) -> tuple[str, str | None]:
@@ -107,6 +111,7 @@ class Supervisor:
         if self._admin is not None:
             self._admin.stop()
             self._admin.silence()
+        await self._page.close()
         await self._status.shutdown(_CUT_S)
         if self._reserved is not None:
             self._reserved.close()
@@ -184,6 +189,14 @@ class Supervisor:
             if family.name == STORE_UP:
                 said["store"] = "up" if all(sample.value for sample in family.samples) else "down"
         return said
+
+    async def _look(self) -> tuple[Process, Seen]:
+        """What the workers see together, of those that live."""
+        ready = [worker for worker in self._workers if worker.is_ready]
+        answered = sum(await asyncio.gather(*(worker.look() for worker in ready)))
+        status = self._state if self._state != READY or self._serving() else "no worker is ready"
+        process = Process(status, own_version(), self._began_s, self._count, answered)
+        return process, added([worker.seen for worker in ready])
 
     async def _rendered(self, accept: str) -> tuple[bytes, str]:
         await self._ask()

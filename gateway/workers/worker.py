@@ -11,8 +11,22 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.cache.cache import Done, Order
-from gateway.workers.messages import Count, Counted, Families, Leaving, Line, Message, Obey, Obeyed, Ready, Serve
+from gateway.workers.messages import (
+    Count,
+    Counted,
+    Families,
+    Leaving,
+    Line,
+    Look,
+    Looked,
+    Message,
+    Obey,
+    Obeyed,
+    Ready,
+    Serve,
+)
 from policies.settings import Settings
+from policies.status import Seen
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +34,8 @@ START_S: Final = 30.0
 """From its start until it accepts connections: a cold start on a busy machine takes a few seconds."""
 
 COUNT_S: Final = 0.5
-"""How long metrics and `/readyz` wait for its numbers, before those of last time are taken: probes wait 1 s."""
+"""How long metrics, `/readyz` and the status page wait for its numbers, before those of last time are taken: probes
+wait 1 s."""
 
 OBEY_S: Final = 60.0
 """How long an order to the cache may take: as long as a server may be silent before its answer."""
@@ -47,6 +62,8 @@ class Worker:
         """Whether it ends on purpose."""
         self.counted: Families = ()
         """What it said last that it had counted."""
+        self.seen = Seen()
+        """What it said last that it sees."""
         self.exit = ""
         """How it ended, in words."""
         self.ended = asyncio.Event()
@@ -57,7 +74,7 @@ class Worker:
         self._turn = asyncio.Event()  # set where it has become ready, leaves, or ends
         self._line: Line | None = None
         self._process: asyncio.subprocess.Process | None = None
-        self._counting: asyncio.Future[None] | None = None
+        self._asked: dict[type[Message], asyncio.Future[None]] = {}
         self._obeying: dict[int, asyncio.Future[Done]] = {}
         self._numbers = itertools.count()
         self._task = asyncio.create_task(self._run(listener.dup()), name=f"worker {number}")
@@ -94,12 +111,22 @@ class Worker:
 
     async def count(self) -> None:
         """Brings `counted` up to date, or leaves it as it is where the worker does not answer in time."""
+        await self._ask(Count())
+
+    async def look(self) -> bool:
+        """Brings `seen` up to date; whether it answered in time."""
+        return await self._ask(Look())
+
+    async def _ask(self, question: Count | Look) -> bool:
+        """Whether it was answered in time. One question of a kind for all who ask it meanwhile."""
         if self._line is None or self.ended.is_set():
-            return
-        if self._counting is None:
-            self._counting = asyncio.get_running_loop().create_future()
-            self._line.send(Count())
-        await asyncio.wait({self._counting}, timeout=COUNT_S)
+            return False
+        answered = self._asked.get(type(question))
+        if answered is None:
+            answered = self._asked[type(question)] = asyncio.get_running_loop().create_future()
+            self._line.send(question)
+        await asyncio.wait({answered}, timeout=COUNT_S)
+        return answered.done()
 
     async def obey(self, order: Order, upstream: str | None) -> Done | None:
         """What came of an order to its cache; None where it ended, or did not say in time. Cancel-safe: the worker
@@ -134,7 +161,8 @@ class Worker:
             self.ended.set()
             self._turn.set()
             self._on_end(self)
-            self._has_counted()
+            for question in tuple(self._asked):
+                self._has_answered(question)
 
     async def _start(self, listener: socket.socket) -> None:
         ours, theirs = socket.socketpair()
@@ -173,7 +201,10 @@ class Worker:
                         self._obeying[number].set_result(done)
                 case Counted(families):
                     self.counted = families
-                    self._has_counted()
+                    self._has_answered(Count)
+                case Looked(seen):
+                    self.seen = seen
+                    self._has_answered(Look)
                 case _:
                     log.error("a worker does not say %s", type(message).__name__)
         try:
@@ -185,10 +216,10 @@ class Worker:
         self.exit = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         await self._line.close()
 
-    def _has_counted(self) -> None:
-        if self._counting is not None:
-            self._counting.set_result(None)
-            self._counting = None
+    def _has_answered(self, question: type[Message]) -> None:
+        answered = self._asked.pop(question, None)
+        if answered is not None:
+            answered.set_result(None)
 
     async def _next_turn(self) -> None:
         await self._turn.wait()

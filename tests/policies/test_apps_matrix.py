@@ -93,3 +93,15 @@ def test_a_layer_says_why(profile: Profile, what: Heard | None, layer: int, deta
 )
 def test_a_tool_of_apps_names_its_interface_or_for_whom_it_is(tool: Any, is_one: bool) -> None:
     assert has_interface(tool) == is_one
+
+
+def test_a_server_that_has_met_no_such_host_is_judged_by_what_it_has_said_of_itself() -> None:
+    """The two lower layers are the same for every host; of the others, nothing is known yet."""
+    profile = Profile("p", elicitation_form=True, apps=("text/html;profile=mcp-app",))
+    heard = Heard("2026-07-28", "2026-07-28", None, {"tools": {}, "extensions": {APPS_EXTENSION: {}}})
+    assert [(layer.state, layer.detail) for layer in layers(profile, heard)] == [
+        ("negotiated", "2026-07-28"),
+        ("negotiated", "tools"),
+        ("supported", "no such host has come yet"),
+        ("supported", "no such host has come yet"),
+    ]
