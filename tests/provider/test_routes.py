@@ -380,7 +380,7 @@ SAID = {
     "one that may not be": (
         {"Connection": "Upgrade", "Upgrade": "websocket"},
         None,
-        "decision=deny rung=request outcome=501 stripped=0",
+        "decision=deny rung=request outcome=-32600 stripped=0",
     ),
 }
 
