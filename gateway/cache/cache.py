@@ -29,7 +29,7 @@ from policies.cache import Outcome
 from policies.cache_debts import Name
 from policies.cache_keys import Key
 from policies.exchange import Answer, Event, Fail
-from policies.mcp import Json
+from policies.mcp import MAY_ASK, Json
 from policies.sealing import KeyRing
 from policies.settings_cache import Cache as Settings
 
@@ -167,7 +167,7 @@ class Cache:
             elif isinstance(outcome, Fail):
                 return self._instead(asked, outcome)
             else:
-                mine = began and isinstance(outcome, Answer) and not _is_question(outcome)
+                mine = began and isinstance(outcome, Answer) and not _asks_its_caller(asked, outcome)
                 return Found("miss", event=outcome) if mine and isinstance(outcome, Answer) else None
         return None
 
@@ -242,6 +242,10 @@ def _remaining_ms(held: Held) -> int:
     return cache.remaining_ms(held.entry.received_s, held.entry.ttl_ms, time.time())
 
 
-def _is_question(answer: Answer) -> bool:
-    """Whether its caller must come back with something, in a request of its own."""
-    return answer.dialect.era == "modern" and answer.result.get("resultType") == "input_required"
+def _asks_its_caller(asked: Asked, answer: Answer) -> bool:
+    """Whether the caller must come back with something, in a request of its own."""
+    return (
+        asked.call.method in MAY_ASK
+        and answer.dialect.era == "modern"
+        and answer.result.get("resultType") == "input_required"
+    )

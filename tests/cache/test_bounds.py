@@ -74,7 +74,7 @@ KEYS = {"ci": "mfd_" + "c" * 43, "ops": "mfd_" + "o" * 43}
 @pytest.mark.parametrize("scope", ["public", "private"])
 async def test_a_caller_that_keeps_much_drives_out_nobodys_else(scope: str) -> None:
     """Neither what all share nor what another has for itself."""
-    clients = {who: {"keys": [digest(key)], "routes": ["/mcp"]} for who, key in KEYS.items()}
+    clients = {who: {"keys": [digest(key)], "routes": ["/mcp", "/uncached"]} for who, key in KEYS.items()}
     cache = {"max_bytes": 60_000, "store_max_bytes": 60_000}
     async with two(entry={"cache": {"trust_public": True}}, tells=False, clients=clients, cache=cache) as pair:
         pair.tagging.hints = {"ttlMs": 3_600_000, "cacheScope": scope}

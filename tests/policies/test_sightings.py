@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from policies.provider import body_digests, digest_tool
+from policies.provider_heads import head_of
 from policies.sightings import MAX_MARKS, Book, can_show, marks_of
 
 HTML = "text/html;profile=mcp-app"
 PAGE = "<html>" + "x" * 1100 + "</html>"
-BODIES = {("body", digest) for digest in body_digests(PAGE)}
+BODIES = {("head", head_of(PAGE)), *(("body", digest) for digest in body_digests(PAGE))}
 BLOCK: dict[str, Any] = {"type": "resource", "resource": {"uri": "ui://a", "mimeType": HTML, "text": PAGE}}
 HIDDEN: dict[str, Any] = {"name": "poll", "description": "d", "inputSchema": {}, "_meta": {"ui": {"visibility": []}}}
 HIDES = {("hidden", "poll"), ("definition", digest_tool("poll", "d", {}))}
