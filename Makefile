@@ -30,7 +30,7 @@ CHART := .envs/chart/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-system conformance chart image dashboards abandoned bench-apps bench-cache bench-provider \
+.PHONY: help demo test test-system test-store test-pages conformance chart image dashboards abandoned bench-apps bench-cache bench-provider \
   lint types check environments lock clean
 
 help: ## list the targets
@@ -42,11 +42,19 @@ demo: $(DEMO) ## run the gateway in front of sample servers
 test: $(TEST) $(SDK1) $(OLDEST) $(TASKS) $(ADAPTERS) $(NODE) ## run the tests (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(ARGS)
 
-# Debian's redis-server has the TLS that the server on PyPI is built without. chromedriver is in its package chromium-driver.
-test-system: $(TEST) ## run what needs the system's programs: the store over TLS, the status page in Chromium
-	@for tool in redis-server chromium chromedriver; do command -v $$tool >/dev/null || { \
-	  echo "make test-system: $$tool is missing; install the packages redis-server, chromium and chromium-driver" >&2; exit 1; }; done
-	$(BIN)/python -m pytest --system tests/gateway/stores/test_contract.py tests/status/test_browser.py $(ARGS)
+# What needs the system's programs.
+test-system: test-store test-pages ## run what needs the system's programs: the store over TLS, the status page in Chromium
+
+# Debian's redis-server has the TLS that the server on PyPI is built without.
+test-store: $(TEST)
+	@command -v redis-server >/dev/null || { echo "make $@: redis-server is missing; install the package redis-server" >&2; exit 1; }
+	$(BIN)/python -m pytest --system tests/gateway/stores/test_contract.py $(ARGS)
+
+# chromedriver is in its package chromium-driver.
+test-pages: $(TEST)
+	@for tool in chromium chromedriver; do command -v $$tool >/dev/null || { \
+	  echo "make $@: $$tool is missing; install the packages chromium and chromium-driver" >&2; exit 1; }; done
+	$(BIN)/python -m pytest --system tests/status/test_browser.py $(ARGS)
 
 conformance: $(TEST) $(NODE) ## run the official conformance suite, directly and through the gateway
 	$(BIN)/python tests/conformance/run.py $(ARGS)

@@ -47,7 +47,7 @@ FLOORS = {
             "front/subscribing front/drive front/batch front/splice front/calls front/unread "
             "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "provider/door front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/status "
+            "front/llm front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/status "
             "front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
             6: "cli __main__",

@@ -10,12 +10,11 @@ from functools import partial
 from aiohttp import web
 
 from gateway.drain import REFUSED
-from gateway.front import body, legacy, lifecycle, modern, operation, reply
+from gateway.front import body, legacy, lifecycle, llm, modern, operation, reply
 from gateway.front.http_sse import HttpSse
 from gateway.front.repeats import BODY, Repeats
 from gateway.front.service import CALLER, Service
 from gateway.front.unread import serve_unread
-from gateway.provider import door
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
@@ -83,7 +82,7 @@ class Mcp:
         if head.route.provider is not None:
             if origin is not None:
                 request[reply.EXTRA] = cors.api_headers(origin)
-            return await door.serve(service, request, head, late=late)
+            return await llm.serve(service, request, head, late=late)
         head = service.identify(head, request.headers)
         if isinstance(head, Rejection):
             return reply.rejected(head)
