@@ -223,7 +223,7 @@ class Gateway:
                 while not self._mcp.close_idle():  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
                 await self._mcp.shutdown(None)  # aiohttp's own time-out strikes twice, and never where it is 0
-                while self._is_asking() or self._state.feeds:  # noqa: ASYNC110
+                while self._is_asking() or self._state.feeds.are_waited_for:  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_S)
 
     async def stop(self) -> None:

@@ -105,7 +105,8 @@ class Hosting:
         upstream = service.upstreams.get(name)
         if upstream is None or service.drain.begun:
             raise GatewayFault(f"upstream {name} is not listened to here", http=503)
-        return self._offer(upstream.modern.listening.feed(call, service.drain.beginning()))
+        items = upstream.modern.listening.feed(call, service.drain.beginning())
+        return service.state.feeds.offer(items, is_elsewhere=True)
 
     def _take(self, body: bytes) -> None:
         key, packed, sender, (method, params) = jsonrpc.loads(body)

@@ -236,7 +236,8 @@ def _is_plain(request: web.BaseRequest, body: bytes) -> bool:
     """Whether it is the whole of a request that leaves its connection as it was, and might come again."""
     if request.version != HttpVersion11 or request.method != "POST" or request.content_length != len(body):
         return False
-    if request.headers.get("Connection", "keep-alive").lower() != "keep-alive":
+    said = request.headers.getall("Connection", ())  # each of several lines counts: one may end the connection
+    if not request.keep_alive or any(option.lower() != "keep-alive" for option in said):
         return False
     return not any(name in request.headers for name in _UNLIKE) and not any(name in body for name in _UNLIKE_MEMBERS)
 

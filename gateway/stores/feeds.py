@@ -48,8 +48,10 @@ class _Pulled(msgspec.Struct, array_like=True):
 
 
 class _Offered:
-    def __init__(self, items: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, items: AsyncGenerator[bytes, None], *, is_elsewhere: bool) -> None:
         self._items = items
+        self._is_elsewhere = is_elsewhere
+        self._pulls = 0
         self._kept: deque[bytes] = deque()
         self._taken = 0
         self._bytes = 0
@@ -73,7 +75,20 @@ class _Offered:
             self._wake()
             await self._items.aclose()
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody may still want it of this replica. What can be had elsewhere and is not being read is waited
+        for by nobody: its reader may have died."""
+        return self._pulls > 0 or not self._is_elsewhere
+
     async def pulled(self, after: int, wait_s: float) -> _Pulled:
+        self._pulls += 1
+        try:
+            return await self._next(after, wait_s)
+        finally:
+            self._pulls -= 1
+
+    async def _next(self, after: int, wait_s: float) -> _Pulled:
         while self._taken < after and self._kept:
             self._taken += 1
             self._bytes -= len(self._kept.popleft())
@@ -100,25 +115,25 @@ class Feeds:
         self._offered: dict[str, _Offered] = {}
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         self._ending = Background()
-        self._idle = asyncio.Event()
-        self._idle.set()
         mail.answer("pull", self._pull)
         mail.hear("leave", self._leave)
 
     def __len__(self) -> int:
         return len(self._offered)
 
-    def offer(self, items: AsyncGenerator[bytes, None]) -> bytes:
-        """The name under which `items` can be read from now on. They are closed when the reader leaves, or is gone."""
+    @property
+    def are_waited_for(self) -> bool:
+        """Whether a reader may still want what only this replica has."""
+        return any(offered.is_waited_for for offered in self._offered.values())
+
+    def offer(self, items: AsyncGenerator[bytes, None], *, is_elsewhere: bool = False) -> bytes:
+        """The name under which `items` can be read from now on. They are closed when the reader leaves, or is gone.
+
+        `is_elsewhere`: a reader that finds them gone has them from elsewhere, and misses nothing."""
         name = secrets.token_hex(8)
-        self._offered[name] = _Offered(items)
-        self._idle.clear()
+        self._offered[name] = _Offered(items, is_elsewhere=is_elsewhere)
         self._expire_later(name)
         return name.encode()
-
-    async def all_read(self) -> None:
-        """Waits until nobody reads anything here any more."""
-        await self._idle.wait()
 
     async def close(self) -> None:
         for name in list(self._offered):
@@ -141,8 +156,6 @@ class Feeds:
         if offered is None:
             return
         self._expiries.pop(name).cancel()
-        if not self._offered:
-            self._idle.set()
         offered.task.cancel()
         await asyncio.wait({offered.task})
 

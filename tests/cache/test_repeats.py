@@ -135,6 +135,7 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any], Any]] = {
     ),
     "trace context": ({"traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-00"}, {}, 1),
     "a connection that ends with it": ({"Connection": "close"}, {}, 1),
+    "a connection that ends with it, as one of two lines says": ({"Connection": ["keep-alive", "close"]}, {}, 1),
     "deflate": ({"Accept-Encoding": "deflate"}, {}, 1),
     "an event stream": ({"Accept": "text/event-stream"}, {}, 1),
     "unknown metadata": ({}, {"params": {"_meta": {**MESSAGE["params"]["_meta"], "com.example/a": 1}}}, 1),

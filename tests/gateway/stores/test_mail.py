@@ -151,7 +151,7 @@ def test_an_id_says_where_it_was_made() -> None:
 
 
 @asynccontextmanager
-async def fed(items: AsyncGenerator[bytes, None]) -> AsyncIterator[tuple[Feeds, Feed]]:
+async def fed(items: AsyncGenerator[bytes, None], **more: bool) -> AsyncIterator[tuple[Feeds, Feed]]:
     async with valkey() as url:
         store = open_store(StoreSettings(url=url, timeout_ms=5000))
         owner = Mail(store, lambda: RING)
@@ -160,7 +160,7 @@ async def fed(items: AsyncGenerator[bytes, None]) -> AsyncIterator[tuple[Feeds, 
         async with replica(url) as reader, asyncio.timeout(DEADLINE_S):
             while not await store.get(f"replica:{owner.replica}"):
                 await asyncio.sleep(0.02)
-            yield feeds, Feed(reader, owner.replica, feeds.offer(items))
+            yield feeds, Feed(reader, owner.replica, feeds.offer(items, **more))
             await feeds.close()
         await owner.close()
         await store.close()
@@ -231,3 +231,28 @@ async def test_who_leaves_early_closes_what_it_read() -> None:
             await feed.read()
     assert seen[-1] == -1
     assert len(seen) < 10_000
+
+
+async def until(event: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    yield b"first"
+    await event.wait()
+
+
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+async def test_what_can_be_had_elsewhere_is_waited_for_only_while_it_is_read(is_elsewhere: bool) -> None:
+    """A replica that ends does not wait for the reader of it that has died."""
+    over = asyncio.Event()
+    async with fed(until(over), is_elsewhere=is_elsewhere) as (feeds, feed):
+        assert feeds.are_waited_for is not is_elsewhere
+        assert await feed.read() == [b"first"]
+        assert feeds.are_waited_for is not is_elsewhere
+        reading = asyncio.create_task(feed.read())
+        while not feeds.are_waited_for:
+            await asyncio.sleep(0)
+        over.set()
+        assert await reading == []
+        assert feeds.are_waited_for is not is_elsewhere
+        feed.leave()
+        while len(feeds):
+            await asyncio.sleep(0)
+        assert not feeds.are_waited_for
