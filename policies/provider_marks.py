@@ -37,7 +37,7 @@ _MARK: Final = re.compile(
 _LOCAL: Final = (b'meta"', b'mcp_app"')
 _STRUCTURED: Final = re.compile(rb'"structured(?:Content|_content)\\*"')
 _RESULT: Final = re.compile(
-    rb'"(?=[tmcrfo])(?:tool_result"|mcp_tool_result"|tool"|function"|[a-z_]*_call_output"|mcp_call"|'
+    rb'"(?=[a-z])(?:tool_result"|mcp_tool_result"|tool"|function"|[a-z_]*_call_output"|mcp_call"|'
     rb'functionResponse"|function_response"|toolResult"|tool_outputs")'
 )
 _TOOLS: Final = re.compile(
