@@ -104,7 +104,7 @@ def _wrapped(look: Results, dialect: ProviderDialect, path: str, body: Json, wra
         return inner(request)
 
     body = each(body, "requests", one)
-    for name in _WRAPPERS:
+    for name in (*_WRAPPERS, "input", "converse") if dialect == "bedrock" else _WRAPPERS:  # its count of tokens
         if isinstance(body.get(name), dict):
             body = with_member(body, name, inner(body[name]))
     return body

@@ -1,5 +1,6 @@
 """Bodies that no adapter makes, and some that few do: each is refused with a word, or passes, and nothing breaks."""
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from policies import provider
 from policies.mcp import Json
+from policies.provider_heads import gathered, head_of
 from tests.policies.conversations import APIS
 
 ODD: list[Any] = [None, True, 1.5, "x", [], {}, [[]], [{}], [None], {"type": []}, {"type": {}}, {"name": []}]
@@ -129,3 +131,61 @@ def test_a_result_is_none_of_another_call_that_has_no_id() -> None:
         body = sent("openai", raw, known).body
         assert b"KEEP" in body
         assert b"DROP" not in body
+
+
+PAGE = "<!doctype html>\n<html>DROP" + "<p>\u00bf?</p>\n" * 300 + "</html>"
+SMALL = "<div class='view'>DROP</div>"
+TOLD = provider.Known(
+    ui_bodies=provider.body_digests(PAGE) | {provider.digest_body(SMALL)},
+    heads=gathered([head for one in (PAGE, SMALL) if (head := head_of(one))]),
+)
+
+
+def chat(content: str) -> bytes:
+    return json.dumps({"messages": [{"role": "tool", "content": content}]}).encode()
+
+
+@pytest.mark.parametrize("text", [PAGE, SMALL], ids=["page", "small"])
+@pytest.mark.parametrize("levels", [1, 127, 129, 300, 900, 5000])
+@pytest.mark.parametrize("cut", ["whole", "cut"])
+def test_a_known_text_in_json_in_a_string_is_found_or_gives_way_however_deep(cut: str, levels: int, text: str) -> None:
+    document = "[" * levels + json.dumps(text) + ("]" * levels if cut == "whole" else "")
+    assert b"DROP" not in sent("openai", chat(document), TOLD).body
+
+
+def test_a_small_known_text_is_found_where_its_writer_escapes_markup() -> None:
+    document = json.dumps({"text": SMALL}).replace("<", "\\u003c").replace(">", "\\u003e")
+    assert b"DROP" not in sent("openai", chat(document), TOLD).body
+
+
+def test_a_log_with_brackets_that_never_close_is_no_deep_json() -> None:
+    raw = chat("[vite] start\n" + '\x1b[32mINFO\x1b[0m "data"\n' * 300)
+    assert sent("openai", raw).body is raw
+
+
+ENCODED = base64.b64encode(PAGE.encode()).decode()
+WRITTEN = {
+    "as it is": ENCODED,
+    "in lines": base64.encodebytes(PAGE.encode()).decode(),
+    "in lines of mail": "\r\n".join(ENCODED[at : at + 76] for at in range(0, len(ENCODED), 76)),
+    "in the alphabet of URLs": base64.urlsafe_b64encode(PAGE.encode()).decode(),
+    "without what fills it up": ENCODED.rstrip("="),
+    "as a URL": "DATA:text/html;Base64," + ENCODED,
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_a_known_text_is_found_in_base64_however_that_is_written(how: str) -> None:
+    block = {"type": "document", "source": {"type": "base64", "media_type": "text/html", "data": WRITTEN[how]}}
+    body = {
+        "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [block]}]}]
+    }
+    assert sent("anthropic", json.dumps(body).encode(), TOLD).removed == {"body": 1}
+
+
+def test_a_count_of_tokens_of_converse_is_looked_at() -> None:
+    result = {"toolUseId": "t", "content": [{"json": {"content": [UI, {"type": "text", "text": "KEEP"}]}}]}
+    body = {"input": {"converse": {"messages": [{"role": "user", "content": [{"toolResult": result}]}]}}}
+    after = sent("bedrock", json.dumps(body).encode()).body
+    assert b"DROP" not in after
+    assert b"KEEP" in after
