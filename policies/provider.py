@@ -42,6 +42,7 @@ KINDS: Final[tuple[Kind, ...]] = Kind.__args__  # type: ignore[attr-defined]
 
 DIALECTS: Final[tuple[ProviderDialect, ...]] = ProviderDialect.__args__  # type: ignore[attr-defined]
 
+_TOO_DEEP: Final = "body: is nested too deeply to be written; send JSON of less than 250 levels"
 _NOT_JSON: Final = "body: is no JSON object in UTF-8 that can be looked at; send one"
 
 
@@ -100,7 +101,7 @@ def candidates(
     if not isinstance(value, dict):
         raise Unreadable(_NOT_JSON)
     look = Results(NOTHING, bounds or Bounds(), keeps_structured, has_ledger, has_local)
-    after = strip_body(look, dialect, path, value)
+    after = _looked_at(look, dialect, path, value)
     return Inspected(body, dialect, path, frozenset(look.wanted), frozenset(look.tools), value, look, after)
 
 
@@ -108,6 +109,13 @@ def _has_candidates(body: bytes, *, has_ledger: bool, keeps_structured: bool) ->
     if marks.has_results(body):
         return has_ledger or marks.has_marks(body) or not (keeps_structured or not marks.has_structured(body))
     return has_ledger and marks.has_tools(body)
+
+
+def _looked_at(look: Results, dialect: ProviderDialect, path: str, value: Any) -> Any:
+    try:
+        return strip_body(look, dialect, path, value)
+    except RecursionError as error:
+        raise Unreadable(_TOO_DEEP) from error
 
 
 def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
@@ -122,7 +130,7 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
         look = Results(
             known, look.bounds, look.keeps_structured, look.has_ledger, look.has_local, Counter(), dict(look.digests)
         )
-        after = strip_body(look, inspected.dialect, inspected.path, value)
+        after = _looked_at(look, inspected.dialect, inspected.path, value)
     removed = Counter(look.removed)
     try:
         body = inspected.body
@@ -131,4 +139,4 @@ def strip(inspected: Inspected, known: Known = NOTHING) -> Stripped:
             body = jsonrpc.dumps(value)
         return Stripped(splice(body, value, after), {kind: removed[kind] for kind in KINDS if removed[kind]})
     except (ValueError, RecursionError) as error:
-        raise Unreadable("body: is nested too deeply to be written; send JSON of less than 250 levels") from error
+        raise Unreadable(_TOO_DEEP) from error

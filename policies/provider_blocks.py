@@ -45,7 +45,7 @@ def is_plain(value: Json) -> bool:
 
 def is_ui_block(value: Json, *, is_native: bool) -> bool:
     """Whether a block of a result embeds or links an interface, in MCP's form or in a provider's (`is_native`)."""
-    kind = value.get("type")
+    kind = _kind(value)
     if is_native:
         if kind == "text":
             return False
@@ -78,6 +78,12 @@ def _data_mime(value: Any) -> str | None:
 def is_presentation(value: Any) -> bool:
     """Whether a member is what a host keeps to show an App again, and no user's flag or schema of that name."""
     return isinstance(value, dict) and not _PRESENTATION.isdisjoint(value)
+
+
+def _kind(value: Json) -> str | None:
+    """What a block says it is; None for what is no word."""
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else None
 
 
 def _mime(value: Json) -> Any:
@@ -182,7 +188,7 @@ def is_image(value: Json, name: str) -> bool:
     """Whether a member is the data of an image."""
     if name not in _IMAGE_DATA:
         return False
-    if value.get("type") in _IMAGES:
+    if _kind(value) in _IMAGES:
         return name != "image"
     if name == "image":
         return isinstance(value[name], dict) and "source" in value[name]
@@ -228,7 +234,7 @@ def _has_own_mime(value: Json) -> bool:
 
 def says_nothing(before: Json, after: Json, placeholder: str) -> bool:
     """Whether a block has lost all that it said."""
-    if before.get("type") in _DOCUMENTS or isinstance(before.get("document"), dict):
+    if _kind(before) in _DOCUMENTS or isinstance(before.get("document"), dict):
         after = after.get("document", after)
         source = after.get("source")
         inner = [source.get(name) for name in ("data", "bytes", "text")] if isinstance(source, dict) else []

@@ -5,11 +5,12 @@ beside it that tells what it is. What is looked for begins like markup; how its 
 `policies/provider_marks.py`.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from policies.provider_marks import digest_body
+from policies.provider_marks import digest_body, utf8
 
 Heads = Mapping[str, frozenset[tuple[int, str]]]
 """By the digest of a first line, the texts that begin with it: how many characters each has, and its own digest."""
@@ -63,8 +64,18 @@ def _line(text: str, begins: int) -> str:
 
 
 def spans(text: str, begins: int, line: str, heads: Heads) -> Iterator[tuple[int, str]]:
-    """Where known texts that begin here would end, the longest first, each with its digest, which is what it has."""
-    for length, digest in sorted(heads.get(line, ()), reverse=True):
+    """Where known texts that begin here would end, the longest first, each with its digest, which is what it has. The
+    text is read once, however many known ones begin with this line."""
+    found: list[tuple[int, str]] = []
+    digester, at = hashlib.sha256(), begins
+    for length, digest in sorted(heads.get(line, ())):
         ends = begins + length
-        if (ends == len(text) or text[ends : ends + 1].isspace()) and digest_body(text[begins:ends]) == digest:
-            yield ends, digest
+        if ends > len(text):
+            break
+        if text[ends - 1].isspace() or not (ends == len(text) or text[ends].isspace()):
+            continue
+        digester.update(utf8(text[at:ends]))
+        at = ends
+        if digester.hexdigest() == digest:
+            found.append((ends, digest))
+    yield from reversed(found)

@@ -72,7 +72,7 @@ def refusal(provider: Provider, headers: Headers, rest: str, query: str) -> Reje
     if any("websocket" in value.lower() for value in headers.getall("Upgrade", ())):
         return NO_SOCKETS
     path = unquote(rest).replace("\\", "/")
-    if any(segment in (".", "..") for segment in path.split("/")):
+    if any(segment.partition(";")[0] in (".", "..") for segment in path.split("/")):
         return _DOTS
     if provider.dialect == "bedrock" and not provider.has_credential and _is_signed(headers, query):
         return _SIGNATURE

@@ -37,7 +37,7 @@ _MARK: Final = re.compile(
 _LOCAL: Final = (b'meta"', b'mcp_app"')
 _STRUCTURED: Final = re.compile(rb'"structured(?:Content|_content)\\*"')
 _RESULT: Final = re.compile(
-    rb'"(?=[tmcrfo])(?:tool_result"|mcp_tool_result"|tool"|function"|[a-z_]*_call_output"|mcp_call"|'
+    rb'"(?=[a-z])(?:tool_result"|mcp_tool_result"|tool"|function"|[a-z_]*_call_output"|mcp_call"|'
     rb'functionResponse"|function_response"|toolResult"|tool_outputs")'
 )
 _TOOLS: Final = re.compile(
@@ -94,6 +94,11 @@ def has_long_string(raw: bytes) -> bool:
     return any(_QUOTE.search(raw, at, at + _STRIDE) is None for at in range(0, len(raw) - _STRIDE + 1, _STRIDE))
 
 
+def has_markup(raw: bytes) -> bool:
+    """Whether a text of JSON could hold markup; some writers escape its first character."""
+    return b"<" in raw or b"\\u003c" in raw or b"\\u003C" in raw
+
+
 # digests
 
 
@@ -133,19 +138,25 @@ def _page_end(text: str, begins: int, limit: int) -> int:
     return limit if ends < 0 else ends + len(_PAGE_ENDS[0])
 
 
+_OTHER_ALPHABET: Final = str.maketrans("-_", "+/")
+
+
 def is_base64_page(text: str) -> bool:
     """Whether a text is the base64 of a page of HTML, going by how it begins."""
     return _BASE64_PAGE.match(text) is not None
 
 
 def decoded(text: str) -> bytes | None:
-    """What a base64 text, or a `data:` URL of one, stands for; None where it is none."""
-    if text.startswith("data:"):
+    """What a base64 text, or a `data:` URL of one, stands for; None where it is none. Both alphabets of RFC 4648, in
+    lines or in one, with or without what fills it up: writers differ."""
+    if text[:5].lower() == "data:":
         head, comma, text = text.partition(",")
-        if not comma or not head.endswith(";base64"):
+        if not comma or not head.lower().endswith(";base64"):
             return None
     if not text.isascii():
         return None
+    text = "".join(text.split()).translate(_OTHER_ALPHABET).rstrip("=")
+    text += "=" * (-len(text) % 4)
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -116,13 +116,11 @@ class Results(Look):
         """JSON in a string, written anew only where something in it changed, and there alone."""
         raw = marks.utf8(text)
         is_marked = marks.has_marks(raw) or (not self.keeps_structured and marks.has_structured(raw))
-        if not is_marked and not self.has_ui(tool) and not (self.has_ledger and marks.has_long_string(raw)):
+        if not is_marked and not self.has_ui(tool) and not self._could_hold(raw):
             return text
         try:
             value = jsonrpc.loads(raw)
         except ValueError:
-            if is_marked and jsonrpc.depth_exceeds(raw, self.bounds.max_depth - depth):
-                return self.instead("depth", TOO_DEEP)
             several = self._several(text, tool, depth)
             return self._torn(text, raw, tool, depth) if several == text else several
         return self._changed(text, raw, value, tool, depth)
@@ -162,6 +160,9 @@ class Results(Look):
         try:
             value = pydantic_core.from_json(raw)
         except ValueError as error:
+            if str(error).startswith("recursion limit exceeded"):  # it was JSON as far as that
+                holds = self._could_hold(raw.translate(None, b"[]{}"))  # which are no long string
+                return self.instead("depth", TOO_DEEP) if holds else text
             if not str(error).startswith(
                 "EOF while parsing"
             ):  # else it would be read up to the error, and the rest lost
@@ -224,11 +225,15 @@ class Results(Look):
     def _deep(self, value: Any) -> Any:
         """What lies too deep is passed on where it could hold nothing."""
         try:
-            if not value or not marks.has_marks(jsonrpc.dumps(value)):
+            if not value or not self._could_hold(jsonrpc.dumps(value)):
                 return value
         except ValueError:  # deeper than can be written
             pass
         return self.instead("depth", TOO_DEEP)
+
+    def _could_hold(self, raw: bytes) -> bool:
+        """Whether a text of JSON could hold what is told by its structure, or a text that the ledger may know."""
+        return marks.has_marks(raw) or (self.has_ledger and (marks.has_markup(raw) or marks.has_long_string(raw)))
 
     def _object(self, value: Json, tool: str, depth: int) -> Any:
         if depth >= self.bounds.max_depth:
@@ -317,7 +322,9 @@ class Results(Look):
         """What stands instead of the base64 of an interface."""
         if name not in ENCODED or not self.is_long(value):
             return None
-        if self.has_ui(tool) and marks.is_base64_page(value.partition(",")[2] if value[:5] == "data:" else value):
+        if self.has_ui(tool) and marks.is_base64_page(
+            value.partition(",")[2] if value[:5].lower() == "data:" else value
+        ):
             return self.instead("html")
         inner = marks.decoded(value)
         if inner is not None and self.is_body(self.digest(value, inner), tool):

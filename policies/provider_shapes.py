@@ -18,6 +18,7 @@ from policies.provider_tools import (
     ProviderDialect,
     definitions,
     each,
+    each_or_one,
     is_empty,
     local_members,
     strip_tools,
@@ -103,7 +104,7 @@ def _wrapped(look: Results, dialect: ProviderDialect, path: str, body: Json, wra
         return inner(request)
 
     body = each(body, "requests", one)
-    for name in _WRAPPERS:
+    for name in (*_WRAPPERS, "input", "converse") if dialect == "bedrock" else _WRAPPERS:  # its count of tokens
         if isinstance(body.get(name), dict):
             body = with_member(body, name, inner(body[name]))
     return body
@@ -168,7 +169,7 @@ def _messages(look: Results, body: Json) -> Json:
     def block(one: Any) -> Any:
         if not isinstance(one, dict):
             return one
-        if one.get("type") in _RESULTS:
+        if _key(one.get("type")) in _RESULTS:
             return _result(look, one, "content", look.name(names.get(_key(one.get("tool_use_id")))), mcp_text)
         result = one.get("toolResult")
         if isinstance(result, dict):
@@ -184,7 +185,7 @@ def _messages(look: Results, body: Json) -> Json:
             return one
         one = local_members(look, one) if look.has_local else one
         if one.get("role") in ("tool", "function"):
-            name = names.get(_key(one.get("tool_call_id")), one.get("name"))
+            name = names.get(_key(one.get("tool_call_id")), one.get("name", one.get("tool_name")))
             return _result(look, one, "content", look.name(name), mcp_text)
         return each(one, "content", block)
 
@@ -207,13 +208,14 @@ def _called(messages: list[Any]) -> Mapping[str, Any]:
             continue
         for block in _listed(message.get("content")):
             use = block.get("toolUse")
-            if block.get("type") in _CALLS:
+            if _key(block.get("type")) in _CALLS:
                 names[_key(block.get("id"))] = block.get("name")
             elif isinstance(use, dict):
                 names[_key(use.get("toolUseId"))] = use.get("name")
         for call in _listed(message.get("tool_calls")):
             kind = next((one for kind in ("function", "custom") if isinstance(one := call.get(kind), dict)), {})
             names[_key(call.get("id"))] = kind.get("name")
+    names.pop("", None)  # calls without an id are told apart by nothing
     return names
 
 
@@ -233,6 +235,7 @@ def _items(look: Results, body: Json, name: str) -> Json:
     if not isinstance(items, list):
         return body
     names = {_key(one.get("call_id")): one.get("name") for one in _listed(items) if isinstance(one.get("name"), str)}
+    names.pop("", None)
 
     def item(one: Any) -> Any:
         if not isinstance(one, dict):
@@ -274,11 +277,9 @@ def _contents(look: Results, body: Json) -> Json:
     def content(one: Any) -> Any:
         if not isinstance(one, dict):
             return one
-        return each(local_members(look, one) if look.has_local else one, "parts", part)
+        return each_or_one(local_members(look, one) if look.has_local else one, "parts", part)
 
-    if isinstance(body.get("contents"), dict):
-        return with_member(body, "contents", content(body["contents"]))
-    return each(body, "contents", content)
+    return each_or_one(body, "contents", content)
 
 
 def _function_response(look: Results, response: Json) -> Json:
@@ -296,6 +297,9 @@ def _function_response(look: Results, response: Json) -> Json:
     if isinstance(value, dict):
         response = with_member(response, "response", kept if isinstance(kept, dict) else {"result": PLACEHOLDER})
     parts = response.get("parts")
+    if isinstance(parts, dict):  # read as a list of one
+        less = look.blocks([parts], tool, _converse_text)[0]
+        return with_member(response, "parts", less)
     if not isinstance(parts, list):
         return response
     kept_parts = look.blocks(parts, tool, _converse_text)

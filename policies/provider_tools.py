@@ -52,12 +52,20 @@ def each(value: Json, name: str, change: Callable[[Any], Any]) -> Json:
     return value if all(one is other for one, other in zip(old, new, strict=True)) else {**value, name: new}
 
 
+def each_or_one(value: Json, name: str, change: Callable[[Any], Any]) -> Json:
+    """The same where a list of one may stand as its element (Gemini, as protocol buffers are read)."""
+    old = value.get(name)
+    return with_member(value, name, change(old)) if isinstance(old, dict) else each(value, name, change)
+
+
 def local_members(look: Look, value: Any, depth: int = 0) -> Any:
     """A provider's own object, less the members that hosts keep for themselves, at any depth."""
+    if depth > look.bounds.max_depth:
+        return value
     if isinstance(value, list):
         new = [local_members(look, one, depth + 1) for one in value]
         return value if all(one is other for one, other in zip(value, new, strict=True)) else new
-    if not isinstance(value, dict) or depth > look.bounds.max_depth:
+    if not isinstance(value, dict):
         return value
     after: Json = {}
     for name, member in value.items():
@@ -97,6 +105,11 @@ def _entry(look: Look, tool: Any) -> Any:
     if not isinstance(tool, dict):
         return tool
     for declared in ("functionDeclarations", "function_declarations", "tools"):
+        if isinstance(tool.get(declared), dict) and declared != "tools":
+            less = each_or_one(tool, declared, lambda one: _entry(look, one))
+            if declared not in less:
+                return GONE if not less.keys() - {"type", "name", "description"} else less
+            tool = less
         if isinstance(tool.get(declared), list):
             less = definitions(look, tool, declared)
             if is_empty(less[declared]) and tool[declared] and less is not tool:
@@ -308,6 +321,10 @@ def _allowed_choice(look: Look, body: Json) -> Json:
 
 
 def _gemini(look: Look, body: Json) -> Json:
+    if isinstance(body.get("tools"), dict):  # a list of one may stand as its element
+        listed = {**body, "tools": [body["tools"]]}
+        less = _gemini(look, listed)
+        return body if less is listed else with_member(less, "tools", less["tools"][0] if "tools" in less else GONE)
     after = definitions(look, body, "tools")
     has_none = after is not body and not any(map(_declares, after["tools"]))
     if _is_emptied(body, after, "tools"):

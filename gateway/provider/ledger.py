@@ -9,7 +9,7 @@ process has seen itself counts alone. Which marks there are is decided in `polic
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -159,12 +159,11 @@ class Ledger:
             again.append((upstream, found))
         for upstream, marks in again:
             self._note(principal, upstream, marks)
-        only_in = {digest: _names(books, inspected.tools, now_s) for digest, books in bodies.items()}
         return Known(
             frozenset(bodies),
             frozenset(hidden),
             frozenset(shown),
-            {digest: names for digest, names in only_in.items() if names is not None},
+            _only_in(bodies, inspected.tools, now_s),
             gathered(heads),
         )
 
@@ -247,15 +246,30 @@ class Ledger:
                     return
 
 
-def _names(books: Iterable[Book], called: Iterable[str], now_s: float) -> frozenset[str] | None:
-    """Those tools of the upstreams with these books that are called; None where one of them has told of no tools."""
-    names: set[str] = set()
-    for book in books:
-        if not book.has_names(now_s):
-            return None
-        for kind in ("hidden", "shown", "plain"):
-            names |= book.among(kind, called, now_s)
-    return frozenset(names)
+def _only_in(bodies: Mapping[str, list[Book]], called: Collection[str], now_s: float) -> dict[str, frozenset[str]]:
+    """By digest, those tools of the upstreams with its books that are called; no entry where one of these has told of
+    no tools. Each book is asked once, and each set made once: there may be thousands of both digests and names."""
+    names: dict[int, frozenset[str] | None] = {}
+    unions: dict[tuple[int, ...], frozenset[str] | None] = {}
+    found: dict[str, frozenset[str]] = {}
+    for digest, books in bodies.items():
+        key = tuple(map(id, books))
+        if key not in unions:
+            for book in books:
+                if id(book) not in names:
+                    names[id(book)] = _names(book, called, now_s)
+            told = [one for book in books if (one := names[id(book)]) is not None]
+            unions[key] = frozenset().union(*told) if len(told) == len(books) else None
+        if (union := unions[key]) is not None:
+            found[digest] = union
+    return found
+
+
+def _names(book: Book, called: Collection[str], now_s: float) -> frozenset[str] | None:
+    """Those tools of an upstream that are called; None where it has told of none."""
+    if not book.has_names(now_s):
+        return None
+    return frozenset().union(*(book.among(kind, called, now_s) for kind in ("hidden", "shown", "plain")))
 
 
 def principal_of(client: str | None) -> str:

@@ -71,6 +71,16 @@ async def test_clients_that_are_gone_leave_nothing_and_without_apis_there_is_not
     assert len(ledger) == 0
 
 
+async def test_texts_of_one_server_share_the_names_that_they_count_in() -> None:
+    """There may be thousands of both: each server is asked for its names once."""
+    ledger = started()
+    digests = frozenset({"d1", "d2"})
+    ledger.note(None, "a", [("plain", "read"), *(("body", one) for one in sorted(digests))])  # type: ignore[list-item]
+    found = await known(ledger, None, asking("read", "fetch", digests=digests))
+    assert found.only_in == dict.fromkeys(digests, frozenset({"read"}))
+    assert found.only_in["d1"] is found.only_in["d2"]
+
+
 async def test_a_text_counts_in_tools_of_the_servers_that_gave_it() -> None:
     ledger = started()
     body: Mark = ("body", "d1")

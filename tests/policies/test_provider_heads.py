@@ -97,3 +97,13 @@ def test_what_a_host_was_given_is_found_by_its_first_line() -> None:
     assert book.beginning(inspected.digests, 9.0) == [head_of(PART)]
     assert book.beginning(inspected.digests, 11.0) == []
     assert book.beginning(frozenset({digest_body("<h1>")}), 9.0) == []
+
+
+def test_of_many_known_texts_with_one_first_line_the_longest_that_stands_there_is_found() -> None:
+    line = "<!doctype html>\n"
+    grown = [line + "\u00e9 \U0001f600\n" * count + "</html>" for count in range(200)]
+    longer = grown[150] + "\n" + grown[10]
+    known = knows(*grown, longer)
+    raw = json.dumps({"messages": [{"role": "tool", "content": f"KEEP\n{longer}\nKEEP"}]}).encode()
+    sent = provider.strip(provider.candidates("openai", raw, "/v1/x"), known)
+    assert json.loads(sent.body)["messages"][0]["content"] == f"KEEP\n{PLACEHOLDER}\nKEEP"

@@ -124,7 +124,9 @@ async def test_a_request_that_is_signed_is_refused_with_what_to_do_instead(query
     assert "Authorization: Bearer" in message_of("bedrock", answer)
 
 
-@pytest.mark.parametrize("path", ["/v1/../../other", "/v1/%2e%2E/other", "/v1/..%2fother", "/./v1", "/v1/..%5cother"])
+@pytest.mark.parametrize(
+    "path", ["/v1/../../other", "/v1/%2e%2E/other", "/v1/..%2fother", "/./v1", "/v1/..%5cother", "/v1/..;a/other"]
+)
 async def test_no_path_leads_out_of_the_api(path: str, plane: Plane) -> None:
     answer = await plane.ask("openai", b"{}", path=path)
     assert (answer.status, plane.apis["openai"].requests) == (400, [])
