@@ -12,8 +12,9 @@ from typing import Final
 
 from policies.provider_marks import digest_body, utf8
 
-Heads = Mapping[str, frozenset[tuple[int, str]]]
-"""By the digest of a first line, the texts that begin with it: how many characters each has, and its own digest."""
+Heads = Mapping[str, tuple[tuple[int, frozenset[str]], ...]]
+"""By the digest of a first line, the texts that begin with it: how many characters they have, the shortest first, and
+the digests of those that have so many."""
 
 MIN_CHARS: Final = 16
 """Markup as short as that says nothing, and could be anybody's."""
@@ -41,13 +42,16 @@ def line_of(head: str) -> str:
 
 def gathered(heads: Iterable[str]) -> Heads:
     """Marks by their first lines; what is none is left out."""
-    found: dict[str, set[tuple[int, str]]] = {}
+    found: dict[str, dict[int, set[str]]] = {}
     for head in heads:
         line, _, rest = head.partition(":")
         length, _, digest = rest.partition(":")
         if length.isdecimal():
-            found.setdefault(line, set()).add((int(length), digest))
-    return {line: frozenset(texts) for line, texts in found.items()}
+            found.setdefault(line, {}).setdefault(int(length), set()).add(digest)
+    return {
+        line: tuple((length, frozenset(digests)) for length, digests in sorted(texts.items()))
+        for line, texts in found.items()
+    }
 
 
 def starts_in(text: str) -> Iterator[tuple[int, str]]:
@@ -65,10 +69,10 @@ def _line(text: str, begins: int) -> str:
 
 def spans(text: str, begins: int, line: str, heads: Heads) -> Iterator[tuple[int, str]]:
     """Where known texts that begin here would end, the longest first, each with its digest, which is what it has. The
-    text is read once, however many known ones begin with this line."""
+    text is read once, and no known one is looked at that is longer, however many begin with this line."""
     found: list[tuple[int, str]] = []
     digester, at = hashlib.sha256(), begins
-    for length, digest in sorted(heads.get(line, ())):
+    for length, digests in heads.get(line, ()):
         ends = begins + length
         if ends > len(text):
             break
@@ -76,6 +80,6 @@ def spans(text: str, begins: int, line: str, heads: Heads) -> Iterator[tuple[int
             continue
         digester.update(utf8(text[at:ends]))
         at = ends
-        if digester.hexdigest() == digest:
+        if (digest := digester.hexdigest()) in digests:
             found.append((ends, digest))
     yield from reversed(found)
