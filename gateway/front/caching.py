@@ -5,6 +5,7 @@ was answered stands in `Server-Timing`, for whoever came by HTTP.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from aiohttp import web
 
@@ -55,23 +56,32 @@ async def from_cache(
     service: Service, request: Caller, route: Route, connector: Connector, wanted: Wanted, meta: Json
 ) -> Message | None:
     """The answer to a request with this `_meta`; None where it is to be put to the upstream as it is."""
-    upstream, call = wanted.upstream, wanted.call
-    if not may_keep(service, route, upstream, call.method):
+    asked = asked_of(service, route, connector, wanted, meta)
+    if not isinstance(asked, Asked):
+        if asked is not None:
+            _past(service, request, wanted, asked)
         return None
-    if call.owner is not None and connector.dialect.era == "legacy":
-        _past(service, request, wanted, "private")
-        return None
-    if not cache.is_shareable(call.method, call.params, meta):
-        _past(service, request, wanted, "bypass")
-        return None
-    told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
-    asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
     found = await service.cache.find(asked)
     _note(request, found.outcome)
     answer = _message(service, found, wanted.to)
     if found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
         request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
     return answer
+
+
+def asked_of(
+    service: Service, route: Route, connector: Connector, wanted: Wanted, meta: Json
+) -> Asked | Literal["private", "bypass"] | None:
+    """What the cache is asked for a request; why it goes past it, or None where requests of its kind do."""
+    upstream, call = wanted.upstream, wanted.call
+    if not may_keep(service, route, upstream, call.method):
+        return None
+    if call.owner is not None and connector.dialect.era == "legacy":
+        return "private"
+    if not cache.is_shareable(call.method, call.params, meta):
+        return "bypass"
+    told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
+    return _asked(wanted, replace(wanted.effective, capabilities=told), connector)
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:

@@ -116,7 +116,7 @@ class Mcp:
         noted = operation.of(request)
         noted.era = self._era(request, message)
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
-        if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
+        if service.drain.begun and begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
@@ -135,15 +135,10 @@ class Mcp:
         return await self._http_sse.post(service, request, head, raw, message)
 
     def _era(self, request: web.BaseRequest, message: Body) -> Era:
-        """The era of this request. A response or a batch has no method: both belong to legacy sessions."""
-        if isinstance(message, list):
-            return "legacy"
-        if isinstance(message, jsonrpc.Response):
-            message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
 
 
-def _begins(message: Body, *, late: bool, lasting: bool) -> bool:
+def begins(message: Body, *, late: bool, lasting: bool) -> bool:
     """Whether it would begin something that a gateway which shuts down does not begin: a session, unless there are
     replicas where it lasts, or, where it came late, any call but the retry of one that waits here."""
     if not isinstance(message, jsonrpc.Request):
