@@ -18,6 +18,7 @@ from gateway.cache.cache import Cache, Done, Order
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
+from gateway.explaining.climb import explain
 from gateway.front.hosting import Hosting
 from gateway.front.http import HttpServer
 from gateway.front.http_sse import HttpSse
@@ -37,6 +38,8 @@ from gateway.stores.opening import open_store
 from gateway.stores.shared import Shared
 from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
 
@@ -111,11 +114,12 @@ class Gateway:
         repeats = Repeats(lambda: self.service)
         self._mcp = HttpServer(Mcp(lambda: self.service, self._http_sse, repeats).handle, bounds, max_head_bytes)
         self._mcp.quick = repeats.answer
-        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order)
+        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order, self.explain)
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
         self._sweeping: asyncio.Task[None] | None = None
+        self._is_live = False
         metrics.by_upstream["mcp_front_door_upstream_sessions"] = (
             "Sessions at upstreams that callers without one of their own share.",
             lambda: self.service.upstreams.shared_sessions(),  # noqa: PLW0108 - a reload replaces the service
@@ -148,6 +152,7 @@ class Gateway:
             log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
         await self._state.mail.start()
+        self._is_live = True
         self._sweeping = asyncio.create_task(self._state.held.sweep_on(self._end), name="sweep")
         url = await self._listen(settings.listen, self._mcp, tls, bound)
         admin = None
@@ -232,6 +237,10 @@ class Gateway:
     async def order(self, order: Order, upstream: str | None) -> Done:
         """Does what is asked of the cache."""
         return await self.service.cache.obey(order, self.service.upstreams, upstream)
+
+    async def explain(self, described: Described) -> Json:
+        """What would happen to a request, which is not sent."""
+        return (await explain(self.service, described, live=self._is_live)).told
 
     def counted(self) -> tuple[Metric, ...]:
         """Everything that this process has counted."""

@@ -52,16 +52,19 @@ class Clients:
         """The client whose key stands in these `Authorization` lines, None for an anonymous caller who may be one.
 
         A route that serves anonymous callers takes any credential that is no key of its clients for none."""
+        name = self.owner(lines[0]) if len(lines) == 1 else None
+        return self.admit(route, name, _UNKNOWN if lines else _MISSING)
+
+    def admit(self, route: Route, name: str | None, without: Rejection) -> str | Rejection | None:
+        """As whom the owner of a key may use a route, None for an anonymous caller who may. `name` is None for a caller
+        of whom no key is known, who may not because of `without`."""
         if not self._routes:
             return None
-        name = self.owner(lines[0]) if len(lines) == 1 else None
         if name is not None and route.address in self._routes[name]:
             return name
         if route.anonymous:
             return None
-        if name is not None:
-            return _FOREIGN
-        return _UNKNOWN if lines else _MISSING
+        return _FOREIGN if name is not None else without
 
     def owner(self, authorization: str) -> str | None:
         """Whose key this `Authorization` value holds."""

@@ -21,7 +21,7 @@ FLOORS = {
             3: "era headers identity inline peek restarts balance routing translation/discover "
             "translation/messages "
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
-            "apps cache cache_keys cache_entry",
+            "apps cache cache_keys cache_entry explanation",
             4: "admission delivery metrics",
         },
         "gateway": {
@@ -43,9 +43,11 @@ FLOORS = {
             "front/subscribing front/drive front/batch front/splice front/calls front/unread "
             "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "front/mcp front/repeats front/stdio front/pipes front/status front/port front/http front/body",
+            "explaining/ahead explaining/modern explaining/legacy explaining/climb "
+            "front/mcp front/repeats front/stdio front/pipes front/explained front/status front/port "
+            "front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
-            6: "cli __main__",
+            6: "explain_command cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
             "demo/sample demo/weather",
         },

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from prometheus_client.core import Metric
 
 from gateway.cache.cache import Done, Order
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.settings import Settings
 
 _LENGTH_BYTES = 4
@@ -60,6 +62,22 @@ class Obeyed:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """To a worker: say what would happen to a request; it answers `Explained`."""
+
+    number: int
+    described: Described
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Of a worker: the explanation of that number."""
+
+    number: int
+    told: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Of a worker: it accepts connections."""
 
@@ -76,7 +94,7 @@ class Counted:
     families: Families
 
 
-Message = Serve | Drain | End | Count | Obey | Obeyed | Ready | Leaving | Counted
+Message = Serve | Drain | End | Count | Obey | Obeyed | Explain | Explained | Ready | Leaving | Counted
 
 
 class Line:

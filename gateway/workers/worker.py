@@ -8,10 +8,25 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from gateway.cache.cache import Done, Order
-from gateway.workers.messages import Count, Counted, Families, Leaving, Line, Message, Obey, Obeyed, Ready, Serve
+from gateway.workers.messages import (
+    Count,
+    Counted,
+    Explain,
+    Explained,
+    Families,
+    Leaving,
+    Line,
+    Message,
+    Obey,
+    Obeyed,
+    Ready,
+    Serve,
+)
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -58,7 +73,7 @@ class Worker:
         self._line: Line | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._counting: asyncio.Future[None] | None = None
-        self._obeying: dict[int, asyncio.Future[Done]] = {}
+        self._obeying: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
         self._task = asyncio.create_task(self._run(listener.dup()), name=f"worker {number}")
 
@@ -103,11 +118,20 @@ class Worker:
 
     async def obey(self, order: Order, upstream: str | None) -> Done | None:
         """What came of an order to its cache; None where it ended, or did not say in time."""
+        done: Done | None = await self._asked(lambda number: Obey(number, order, upstream))
+        return done
+
+    async def explain(self, described: Described) -> Json | None:
+        """What it would do with a request; None as above."""
+        told: Json | None = await self._asked(lambda number: Explain(number, described))
+        return told
+
+    async def _asked(self, message: Callable[[int], Message]) -> Any:
         if self._line is None or self.ended.is_set():
             return None
         number = next(self._numbers)
         future = self._obeying[number] = asyncio.get_running_loop().create_future()
-        self._line.send(Obey(number, order, upstream))
+        self._line.send(message(number))
         ending = asyncio.create_task(self.ended.wait())
         await asyncio.wait({future, ending}, timeout=OBEY_S, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
@@ -165,7 +189,7 @@ class Worker:
                 case Leaving():
                     self.leaves = True
                     self._turn.set()
-                case Obeyed(number, done):
+                case Obeyed(number, done) | Explained(number, done):
                     if number in self._obeying:
                         self._obeying[number].set_result(done)
                 case Counted(families):
