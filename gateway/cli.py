@@ -318,22 +318,7 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     what.add_argument("--schema", action="store_true", help="print the JSON Schema of the file instead")
     check.set_defaults(run=_check)
 
-    told = command("explain", "say what would happen to a request, rung by rung, without sending it")
-    told.add_argument("-c", "--config", type=Path, metavar="FILE", required=True, help="configuration file (YAML)")
-    told.add_argument("--method", metavar="METHOD", help="of JSON-RPC, for example tools/call (default tools/list)")
-    told.add_argument("--name", metavar="NAME", help="the tool, prompt, resource URI or task")
-    told.add_argument("--path", metavar="PATH", default="/mcp", help="(default /mcp)")
-    told.add_argument("--host", metavar="HOST", help="what Host says (default: the first that is served)")
-    about = "a header line in place of what a client would send; 'NAME:' leaves one out"
-    told.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=about)
-    told.add_argument("--body", metavar="FILE", help="the whole body, - for standard input")
-    told.add_argument("--client", metavar="NAME", help="the client whose key came with it, by its name under clients")
-    told.add_argument("--session", metavar="ID", help="the Mcp-Session-Id (default for earlier revisions: assumed)")
-    told.add_argument(
-        "--era", choices=["legacy", "modern"], help="of the request (default modern, or as its body says)"
-    )
-    told.add_argument("--json", action="store_true", help="print JSON")
-    told.set_defaults(run=_explain)
+    _explain_parser(command)
 
     ask = command("probe", "find out what an MCP server speaks, and what hosts of each profile get of it")
     ask.add_argument("url", metavar="URL", help="its MCP endpoint, for example http://127.0.0.1:9000/mcp")
@@ -355,3 +340,22 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     demo.add_argument("--once", action="store_true", help="end after the pairings instead of serving")
     demo.set_defaults(run=_demo)
     return parser
+
+
+def _explain_parser(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    told = command("explain", "say what would happen to a request, rung by rung, without sending it")
+    told.add_argument("-c", "--config", type=Path, metavar="FILE", required=True, help="configuration file (YAML)")
+    told.add_argument("--method", metavar="METHOD", help="of JSON-RPC, for example tools/call (default tools/list)")
+    told.add_argument("--name", metavar="NAME", help="the tool, prompt, resource URI or task")
+    told.add_argument("--path", metavar="PATH", default="/mcp", help="(default /mcp)")
+    told.add_argument("--host", metavar="HOST", help="what Host says (default: the first that is served)")
+    about = "a header line in place of what a client would send; 'NAME:' leaves one out"
+    told.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=about)
+    told.add_argument("--body", metavar="FILE", help="the whole body, - for standard input")
+    told.add_argument("--client", metavar="NAME", help="the client whose key came with it, by its name under clients")
+    told.add_argument("--session", metavar="ID", help="the Mcp-Session-Id (default for earlier revisions: assumed)")
+    told.add_argument(
+        "--era", choices=["legacy", "modern"], help="of the request (default modern, or as its body says)"
+    )
+    told.add_argument("--json", action="store_true", help="print JSON")
+    told.set_defaults(run=_explain)

@@ -169,7 +169,9 @@ class Ladder:
         error: Json = {"code": why.code, "message": why.message}
         if why.data is not None:
             error["data"] = why.data
-        self.answer = {"status": why.status if status is None else status, "id": self.ident, "error": error}
+        self.answer = {"status": why.status if status is None else status, "error": error}
+        if self.ident is not None:
+            self.answer["id"] = self.ident
         if why.headers:
             self.answer["headers"] = dict(why.headers)
         raise Ended
