@@ -14,7 +14,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "planted-admin-token-0123456789"
 ADMIN = {"admin": "127.0.0.1:0", "admin_token": TOKEN}
-CACHE = {"enabled": True, "lists_ttl_s": 60}
 APP = {"name": "chart", "inputSchema": {"type": "object"}, "_meta": {"ui": {"visibility": ["app"]}}}
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 BOTH = "application/json, text/event-stream"
@@ -89,9 +88,10 @@ async def test_what_is_cached_is_told_with_the_key_and_without_counting() -> Non
     async with (
         ModernUpstream() as upstream,
         running(
-            {"mcp": (upstream, {"era": "modern", "cache": CACHE})}, cache={"max_bytes": 1_000_000}, **ADMIN
+            {"mcp": (upstream, {"era": "modern", "cache": {"enabled": True}})}, cache={"max_bytes": 1_000_000}, **ADMIN
         ) as gateway,
     ):
+        upstream.on["tools/list"] = {"tools": [TOOL], "ttlMs": 60_000, "cacheScope": "private"}
         message = modern_request("tools/list")
         before = await told(gateway, message)
         assert rung(before, "cache")["said"] == "miss"
