@@ -79,7 +79,7 @@ CASES = [
     modern("a host that is malformed", "host", Host="a b"),
     modern("an origin that is not allowed", "origin", Origin="https://evil.example.com"),
     modern("a loopback origin", asks="modern", Origin="http://localhost:3000"),
-    modern("two types of content", "head", Content_Type=["application/json", "text/plain"]),
+    modern("two sessions at once", "head", Mcp_Session_Id=["one", "another"]),
     modern("a body that is not called JSON", "verb", Content_Type="text/plain"),
     modern("a client that reads neither form", "verb", Accept="text/html"),
     modern("a client that reads JSON alone", asks="modern", Accept="application/json"),
@@ -285,7 +285,7 @@ async def test_what_is_explained_is_what_happens(house: House, case: Case) -> No
         assert answer.status == told["answer"]["status"], repr(answer)
 
 
-def test_the_table_has_every_rung_that_refuses() -> None:
+async def test_the_table_has_every_rung_that_refuses() -> None:
     assert {case.rung for case in CASES if case.rung} == {
         *("head", "host", "origin", "route", "verb", "identity", "size", "message", "session", "envelope"),
         *("agreement", "profile", "request"),
