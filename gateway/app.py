@@ -20,6 +20,7 @@ from gateway.cache.cache import Cache, Done, Order
 from gateway.config import ConfigError
 from gateway.drain import LOOK_S, Drain
 from gateway.exchange import Exchanges
+from gateway.explaining.climb import explain
 from gateway.front.hosting import Hosting
 from gateway.front.http import HttpServer
 from gateway.front.http_sse import HttpSse
@@ -45,6 +46,8 @@ from gateway.tracing import Tracing
 from gateway.upstreams import states
 from gateway.upstreams.pool import Upstreams
 from policies.exchange import UpstreamSession
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.sealing import KeyRing, new_key
 from policies.settings import Listen, Settings
 from policies.status import Process, Seen
@@ -132,12 +135,15 @@ class Gateway:
         self._mcp.quick = repeats.answer
         self._began_s = time.time()
         self._page = StatusPage(lambda: self.service.settings, self._look)
-        status = Status(lambda: self.service.settings, self._health, self._rendered, self.order, self._page)
+        status = Status(
+            lambda: self.service.settings, self._health, self._rendered, self.order, self._page, self.explain
+        )
         self._status = HttpServer(status.handle, bounds, max_head_bytes)
         self._hosting = Hosting(lambda: self.service)
         self._listeners: list[Listener] = []
         self._background = Background()
         self._sweeping: asyncio.Task[None] | None = None
+        self._is_live = False
         metrics.labelled += states.gauges(lambda: self.service.upstreams)
         self._add_gauges(metrics)
 
@@ -174,6 +180,7 @@ class Gateway:
             log.warning("hosts: any - requests for every Host are served; web pages can reach this under foreign names")
         tls = tls_files.server_context(settings.tls) if settings.tls is not None else None
         await self._state.mail.start()
+        self._is_live = True
         self._sweeping = asyncio.create_task(self._state.held.sweep_on(self._end), name="sweep")
         url = await self._listen(settings.listen, self._mcp, tls, bound)
         admin = None
@@ -265,6 +272,10 @@ class Gateway:
     async def order(self, order: Order, upstream: str | None) -> Done:
         """Does what is asked of the cache."""
         return await self.service.cache.obey(order, self.service.upstreams, upstream)
+
+    async def explain(self, described: Described) -> Json:
+        """What would happen to a request, which is not sent."""
+        return (await explain(self.service, described, live=self._is_live)).told
 
     def counted(self) -> tuple[Metric, ...]:
         """Everything that this process has counted."""

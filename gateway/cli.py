@@ -1,4 +1,4 @@
-"""The command line: `mcp-front-door serve | stdio | check | probe | strip | keygen | demo`.
+"""The command line: `mcp-front-door serve | stdio | check | explain | probe | strip | keygen | demo`.
 
 Every error is one line on stderr that names the option or field and the fix; exit codes are in `gateway/exit_codes.py`.
 What the commands do lives elsewhere: this module reads arguments, calls, and turns known errors into lines and codes.
@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
-from gateway import app, exit_codes, pipe
+from gateway import app, exit_codes, explain_command, pipe
 from gateway.config import ConfigError, for_command, for_upstream, json_schema, load
 from gateway.profiles import built_in
 from gateway.summary import probe_json, probe_lines, settings_lines
@@ -28,6 +28,7 @@ from gateway.upstreams.probe import probe
 from gateway.workers.supervisor import Supervisor
 from policies import provider, wellformed
 from policies.errors import Fault
+from policies.explanation import lines as explained_lines
 from policies.identity import KEY_PREFIX
 from policies.settings import Settings
 
@@ -145,6 +146,37 @@ def _check(options: argparse.Namespace) -> int:
     for line in settings_lines(settings):
         print(line)
     return exit_codes.OK
+
+
+def _explain(options: argparse.Namespace) -> int:
+    settings = load(options.config, os.environ)
+    try:
+        body = explain_command.read_body(options.body)
+    except ValueError as error:
+        raise UsageError(f"--body: {error}") from None
+    if body is not None and (options.method or options.name):
+        raise UsageError("--method and --name: not allowed with --body, which says both")
+    if options.client is not None and options.client not in settings.clients:
+        known = ", ".join(sorted(settings.clients)) or "none"
+        raise UsageError(f"--client: there is none of that name under clients; known: {known}")
+    given = [_line(text) for text in options.header]
+    more = {"path": options.path, "host": options.host, "client": options.client, "session": options.session}
+    try:
+        of = {"method": options.method, "name": options.name, "era": options.era, "body": body}
+        request = explain_command.build(**of, given=given, **more)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    told = explain_command.run(settings, request)
+    print(json.dumps(told, indent=2, ensure_ascii=False) if options.json else "\n".join(explained_lines(told)))
+    return exit_codes.OK
+
+
+def _line(text: str) -> tuple[str, str]:
+    """A header as it would be sent, whatever it holds: what is wrong with it is for the explanation to say."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageError("--header: must be 'Name: value', or 'Name:' to leave one out")
+    return name.strip(), value.strip()
 
 
 def _probe(options: argparse.Namespace) -> int:
@@ -307,6 +339,8 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     what.add_argument("--schema", action="store_true", help="print the JSON Schema of the file instead")
     check.set_defaults(run=_check)
 
+    _explain_parser(command)
+
     ask = command("probe", "find out what an MCP server speaks, and what hosts of each profile get of it")
     ask.add_argument("url", metavar="URL", help="its MCP endpoint, for example http://127.0.0.1:9000/mcp")
     ask.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=sent)
@@ -336,3 +370,22 @@ def _parser(*, has_command: bool = False) -> argparse.ArgumentParser:
     demo.add_argument("--once", action="store_true", help="end after the pairings instead of serving")
     demo.set_defaults(run=_demo)
     return parser
+
+
+def _explain_parser(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    told = command("explain", "say what would happen to a request, rung by rung, without sending it")
+    told.add_argument("-c", "--config", type=Path, metavar="FILE", required=True, help="configuration file (YAML)")
+    told.add_argument("--method", metavar="METHOD", help="of JSON-RPC, for example tools/call (default tools/list)")
+    told.add_argument("--name", metavar="NAME", help="the tool, prompt, resource URI or task")
+    told.add_argument("--path", metavar="PATH", default="/mcp", help="(default /mcp)")
+    told.add_argument("--host", metavar="HOST", help="what Host says (default: the first that is served)")
+    about = "a header line in place of what a client would send; 'NAME:' leaves one out"
+    told.add_argument("-H", "--header", metavar="'NAME: VALUE'", action="append", default=[], help=about)
+    told.add_argument("--body", metavar="FILE", help="the whole body, - for standard input")
+    told.add_argument("--client", metavar="NAME", help="the client whose key came with it, by its name under clients")
+    told.add_argument("--session", metavar="ID", help="the Mcp-Session-Id (default for earlier revisions: assumed)")
+    told.add_argument(
+        "--era", choices=["legacy", "modern"], help="of the request (default modern, or as its body says)"
+    )
+    told.add_argument("--json", action="store_true", help="print JSON")
+    told.set_defaults(run=_explain)

@@ -64,6 +64,11 @@ def admit_head(
     route = routing.find_route(routes, caller.host, path)
     if route is None:
         return NO_ENDPOINT
+    return admit_verb(method, path, headers, route)
+
+
+def admit_verb(method: str, path: str, headers: Headers, route: Route) -> Head | Rejection:
+    """Rung 3: HTTP method, content type, and what the caller can read, of a request at one of this route's paths."""
     if route.provider is not None:  # what may be asked of an API is for the API to say
         return Head(route, acceptance(headers.getall("Accept", ())), None)
     if routing.is_http_sse(route, path):
@@ -119,8 +124,13 @@ def acceptance(values: Sequence[str]) -> Acceptance:
     return Acceptance(reads("application/json", "application/*", "*/*"), reads("text/event-stream", "text/*", "*/*"))
 
 
-def era_of(headers: Headers, message: jsonrpc.Request | jsonrpc.Notification) -> Era:
-    """Rung 4: the era of this request (`policies/era.py`)."""
+def era_of(headers: Headers, message: jsonrpc.Message | list[jsonrpc.Message | Rejection]) -> Era:
+    """Rung 4: the era of this request (`policies/era.py`). A response or a batch has no method: both belong to legacy
+    sessions."""
+    if isinstance(message, list):
+        return "legacy"
+    if isinstance(message, jsonrpc.Response):
+        message = jsonrpc.Notification("", {})
     return era.of_request(
         headers.get(HEADER_VERSION),
         headers.get(HEADER_SESSION) is not None,

@@ -92,7 +92,13 @@ def choose_upstream(route: Route, method: str, name: str | None, param: Callable
     """
     if route.upstream is not None:
         return route.upstream
-    return next((rule.upstream for rule in route.rules if _takes(rule, method, name, param)), route.default)
+    rule = rule_for(route, method, name, param)
+    return route.rules[rule].upstream if rule is not None else route.default
+
+
+def rule_for(route: Route, method: str, name: str | None, param: Callable[[str], str | None]) -> int | None:
+    """The index of the first rule that takes a request, None where none does."""
+    return next((at for at, rule in enumerate(route.rules) if _takes(rule, method, name, param)), None)
 
 
 def _takes(rule: Rule, method: str, name: str | None, param: Callable[[str], str | None]) -> bool:

@@ -24,7 +24,7 @@ FLOORS = {
             "translation/subscriptions translation/mrtr translation/tasks apps_matrix cors edge forwarded http_sse "
             "apps cache cache_keys cache_entry cache_room cache_debts provider_errors provider_marks provider_heads "
             "provider_blocks provider_look provider_results provider_tools provider_shapes provider "
-            "catalogue stripped",
+            "catalogue stripped explanation",
             4: "admission delivery metrics trace_context provider_http sightings status status_html",
         },
         "gateway": {
@@ -47,10 +47,11 @@ FLOORS = {
             "front/subscribing front/drive front/batch front/splice front/calls front/unread "
             "front/modern front/resuming front/lifecycle front/legacy "
             "front/hosting front/talk front/http_sse "
-            "front/llm front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/status "
-            "front/port front/http front/body",
+            "explaining/ahead explaining/modern explaining/legacy explaining/llm explaining/climb "
+            "front/llm front/mcp front/repeats front/stdio front/pipes front/seeing front/status_page front/explained "
+            "front/status front/port front/http front/body",
             5: "reload app pipe workers/messages workers/counts workers/worker workers/supervisor workers/__main__",
-            6: "cli __main__",
+            6: "explain_command cli __main__",
             7: "demo/__main__ demo/children demo/front demo/harbour demo/leash demo/one_era demo/pairings demo/paste "
             "demo/sample demo/weather",
         },

@@ -109,6 +109,15 @@ class Cache:
         self.note(asked.upstream.name, asked.key, found.outcome, found.held, found.ttl_ms)
         return found
 
+    def state(self, asked: Asked) -> Literal["fresh", "revalidate", "on_error", "over", "past", "none"]:
+        """What is held here for a request, and what it is good for: nothing is fetched, counted, or used more for it.
+        `past`: its like goes past the cache for now."""
+        for key in asked.keys:
+            held = self.shelf.peek(key)
+            if held is not None and (known := state_of(asked.upstream, held)) != "over":
+                return known
+        return "past" if any(self._filling.past.state(key) == "past" for key in asked.keys) else "none"
+
     def note(self, upstream: str, key: Key, outcome: Outcome, held: Held | None, ttl_ms: int) -> None:
         """Counts how a request was answered, and has it in the log with every part of its key."""
         self._metrics.cached.add(upstream, key.shown["method"], outcome)

@@ -91,6 +91,10 @@ class Shelf:
             self.on_used(key)
         return held
 
+    def peek(self, key: str) -> Held | None:
+        """The same, and it goes when it would have gone."""
+        return self._held.get(key)
+
     def put(self, held: Held) -> None:
         """Holds an entry, in place of an older one of its key."""
         key = held.entry.key

@@ -6,6 +6,7 @@ was answered stands in `Server-Timing`, for whoever came by HTTP.
 
 import time
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from aiohttp import web
 
@@ -61,27 +62,22 @@ async def from_cache(
     service: Service, request: Caller, route: Route, connector: Connector, wanted: Wanted, meta: Json
 ) -> Message | None:
     """The answer to a request with this `_meta`; None where it is to be put to the upstream as it is."""
-    upstream, call = wanted.upstream, wanted.call
-    if not may_keep(service, route, upstream, call.method):
+    asked = asked_of(service, route, connector, wanted, meta)
+    if not isinstance(asked, Asked):
+        if asked is not None:
+            _past(service, request, wanted, asked)
         return None
-    if call.owner is not None and connector.dialect.era == "legacy":
-        _past(service, request, wanted, "private")
-        return None
-    if not cache.is_shareable(call.method, call.params, meta):
-        _past(service, request, wanted, "bypass")
-        return None
-    told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
-    asked = _asked(wanted, replace(wanted.effective, capabilities=told), connector)
     began_s = time.perf_counter()
     found = await service.cache.find(asked)
     _note(request, found.outcome)
+    upstream, method = wanted.upstream, wanted.call.method
     answer = _message(service, found, wanted.to, upstream.name)
     if found.held is not None and service.ledger.on and wanted.effective.profile.shows_apps:
         _note_marks(service, found.held, wanted)  # each time: not to be answered again unread
     elif found.held is not None and wanted.to.dialect.era == "modern" and isinstance(request, web.BaseRequest):
         request[CAME] = Came(service, asked, found.held, wanted.to.dialect.version)
     if answer is not None and found.outcome in FROM_CACHE:
-        service.metrics.saved.add(upstream.name, call.method, by=len(answer.raw))
+        service.metrics.saved.add(upstream.name, method, by=len(answer.raw))
     elif answer is not None:
         operation.of(request).upstream_s = time.perf_counter() - began_s
     return answer
@@ -93,6 +89,21 @@ def _note_marks(service: Service, held: Held, wanted: Wanted) -> None:
     if held.marks_seen is None:
         held.marks_seen = marks_of(call.method, call.params, held.entry.answer.result)
     service.ledger.note(client_of(call.principal), wanted.upstream.name, held.marks_seen)
+
+
+def asked_of(
+    service: Service, route: Route, connector: Connector, wanted: Wanted, meta: Json
+) -> Asked | Literal["private", "bypass"] | None:
+    """What the cache is asked for a request; why it goes past it, or None where requests of its kind do."""
+    upstream, call = wanted.upstream, wanted.call
+    if not may_keep(service, route, upstream, call.method):
+        return None
+    if call.owner is not None and connector.dialect.era == "legacy":
+        return "private"
+    if not cache.is_shareable(call.method, call.params, meta):
+        return "bypass"
+    told = client_capabilities(call.capabilities, call.front.era, connector.dialect)
+    return _asked(wanted, replace(wanted.effective, capabilities=told), connector)
 
 
 def _asked(wanted: Wanted, effective: Effective, connector: Connector) -> Asked:

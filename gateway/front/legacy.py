@@ -186,9 +186,9 @@ async def start(
     replica says to it."""
     if message.method == "ping":
         return Message(jsonrpc.response(message.id, {}), last=True)
-    upstream = service.upstream_for(head.route, message.method, _name_of(message))
+    upstream = service.upstream_for(head.route, message.method, routed_by(message))
     noted = operation.of(request)
-    noted.goes_to(upstream, message.method, _name_of(message))
+    noted.goes_to(upstream, message.method, routed_by(message))
     call = call_of(service, request, upstream, owner, message.method, message.params)
     refusal = None if call.profile.shows_apps else apps.refusal(message.method, message.params, "legacy")
     if refusal is not None:
@@ -247,18 +247,33 @@ def call_of(
     )
 
 
-def _name_of(message: jsonrpc.Request) -> str | None:
+def routed_by(message: jsonrpc.Request) -> str | None:
     """What a request is routed by."""
     return task_ids.name_of(message.method, message.params) or name_of(message.method, message.params)
 
 
+def refused_level(message: jsonrpc.Request) -> Rejection | None:
+    if message.params.get("level") in LOG_LEVELS:
+        return None
+    return Rejection(INVALID_PARAMS, f"params.level is none of {', '.join(LOG_LEVELS)}")
+
+
 async def _set_level(service: Service, owner: FrontSession, message: jsonrpc.Request) -> Message:
-    level = message.params.get("level")
-    if level not in LOG_LEVELS:
-        why = Rejection(INVALID_PARAMS, f"params.level is none of {', '.join(LOG_LEVELS)}")
+    why = refused_level(message)
+    if why is not None:
         return error(why, message.id)
-    await service.state.changes.put(owner.id, LEVEL, str(level).encode(), service.settings.sessions.ttl_s)
+    level = str(message.params["level"])
+    await service.state.changes.put(owner.id, LEVEL, level.encode(), service.settings.sessions.ttl_s)
     return Message(jsonrpc.response(message.id, {}), last=True)
+
+
+def refused_batch(
+    service: Service, owner: FrontSession, messages: list[jsonrpc.Message | Rejection]
+) -> Rejection | None:
+    if owner.version != _BATCHES:
+        return Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST")
+    limit = service.settings.limits.max_batch
+    return Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages") if len(messages) > limit else None
 
 
 async def _batch(
@@ -269,11 +284,9 @@ async def _batch(
     messages: list[jsonrpc.Message | Rejection],
 ) -> web.StreamResponse:
     """Batches exist in 2025-03-26 alone. Each element is judged and run as if it had come by itself."""
-    limit = service.settings.limits.max_batch
-    if owner.version != _BATCHES:
-        return reply.rejected(Rejection(INVALID_REQUEST, f"{owner.version} has no batches: one message a POST"))
-    if len(messages) > limit:
-        return reply.rejected(Rejection(INVALID_REQUEST, f"a batch may hold {limit} messages"))
+    refused = refused_batch(service, owner, messages)
+    if refused is not None:
+        return reply.rejected(refused)
     elements: list[Element] = []
     for message in messages:
         match message:

@@ -28,13 +28,14 @@ from policies.mcp import (
     LEGACY_VERSIONS,
     Json,
 )
+from policies.profiles import Effective
 from policies.translation.discover import Description, client_capabilities, for_host, initialize_result
 
 DESCRIBE_S = 10.0
 """How long `initialize` waits for a modern upstream's description. Clients give `initialize` 10 s and more."""
 
 
-async def owner_of(service: Service, request: web.BaseRequest, head: Head) -> FrontSession | Rejection:
+async def owner_of(service: Service, request: Caller, head: Head) -> FrontSession | Rejection:
     """The session of this request: 400 without a token or with an unknown version, 404 for any token that is not
     this caller's live one."""
     token = request.headers.get(HEADER_SESSION)
@@ -61,10 +62,11 @@ async def initialize(
     return await reply.single(request, result, head.accept, **{HEADER_SESSION: token})
 
 
-async def open_session(
+def new_session(
     service: Service, request: Caller, head: Head, message: jsonrpc.Request
-) -> tuple[FrontSession, Json]:
-    """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
+) -> tuple[Effective, FrontSession]:
+    """The session that an `initialize` asks for, before any upstream knows of it, and what holds in it. Raises
+    `ClientFault`."""
     asked, declared = message.params.get("protocolVersion"), message.params.get("capabilities")
     info = message.params.get("clientInfo")
     if not isinstance(asked, str) or not isinstance(declared, dict) or not isinstance(info, dict):
@@ -73,24 +75,30 @@ async def open_session(
             code=INVALID_PARAMS,
             http=400,
         )
-    version = asked if asked in LEGACY_VERSIONS else LATEST_LEGACY
-    upstream = service.upstream_for(head.route, "initialize", None)
-    noted = operation.of(request)
-    noted.goes_to(upstream, "initialize", None)
-    now_s = int(time.time())
-    effective = service.effective(head.route, head.client, declared)
-    capabilities, profile = effective.capabilities, effective.profile
-    opened = FrontSession(
+    now_s, effective = int(time.time()), service.effective(head.route, head.client, declared)
+    return effective, FrontSession(
         secrets.token_hex(12),
         session.route_key(head.route),
-        version,
+        asked if asked in LEGACY_VERSIONS else LATEST_LEGACY,
         session.bounded_info(info),
-        capabilities,
+        effective.capabilities,
         service.principal(head, request.headers),
         now_s,
         now_s + service.settings.sessions.ttl_s,
     )
 
+
+async def open_session(
+    service: Service, request: Caller, head: Head, message: jsonrpc.Request
+) -> tuple[FrontSession, Json]:
+    """A session, and the `initialize` result that starts it. Whatever version is asked for, one is offered."""
+    effective, opened = new_session(service, request, head, message)
+    upstream = service.upstream_for(head.route, "initialize", None)
+    noted = operation.of(request)
+    noted.goes_to(upstream, "initialize", None)
+    capabilities, profile = effective.capabilities, effective.profile
+    version, now_s = opened.version, opened.issued_s
+    info = message.params["clientInfo"]
     credentials = service.forwarded(upstream, request)
 
     async def describe(connector: Connector) -> Description:

@@ -23,10 +23,13 @@ from gateway.provider.line import Answer, Line
 from policies import coding, provider, provider_http, routing
 from policies.admission import Head
 from policies.errors import Fault, Rejection, UpstreamFault
+from policies.headers import Headers
+from policies.identity import Clients
 from policies.mcp import INVALID_REQUEST, PARSE_ERROR
 from policies.metrics import CANCELLED_CALL, error_type
 from policies.provider_errors import error_body
 from policies.settings_providers import Provider
+from policies.settings_routes import Route
 
 T = TypeVar("T")
 
@@ -77,7 +80,7 @@ async def serve(service: Service, request: web.BaseRequest, head: Head, *, late:
         routing.below(head.route, request.rel_url.raw_path),
         service.clients.is_ours,
     )
-    client = _identify(visit, head)
+    client = identify(service.clients, head.route, request.headers, visit.query)
     if isinstance(client, Rejection):
         return _refuse(visit, client)
     noted.client, noted.rung = client or "", "request"
@@ -109,12 +112,11 @@ def _refuse(visit: _Visit, why: Rejection) -> web.Response:
     return response
 
 
-def _identify(visit: _Visit, head: Head) -> str | Rejection | None:
+def identify(clients: Clients, route: Route, headers: Headers, query: str) -> str | Rejection | None:
     """The client whose key came, in the place that is meant for it or in one that the API has."""
-    clients = visit.service.clients
-    keys = list(provider_http.presented(visit.request.headers, visit.query))
+    keys = list(provider_http.presented(headers, query))
     owner = next((name for key in keys if (name := clients.holder(key)) is not None), None)
-    return clients.admit(head.route, owner, provider_http.UNKNOWN_KEY if keys else provider_http.NO_KEY)
+    return clients.admit(route, owner, provider_http.UNKNOWN_KEY if keys else provider_http.NO_KEY)
 
 
 # what is sent

@@ -14,14 +14,13 @@ from gateway.front import body, legacy, lifecycle, llm, modern, operation, reply
 from gateway.front.http_sse import HttpSse
 from gateway.front.repeats import BODY, Repeats
 from gateway.front.service import CALLER, Service
-from gateway.front.unread import serve_unread
+from gateway.front.unread import is_read, serve_unread
 from policies import cors, jsonrpc, routing
 from policies.admission import NO_ENDPOINT, Head, admit_head, era_of
 from policies.errors import Rejection
 from policies.forwarded import Caller
 from policies.mcp import HEADER_LAST_EVENT, HEADER_SESSION, INVALID_REQUEST, MAY_ASK, Era
 from policies.metrics import CANCELLED_CALL
-from policies.trace_context import is_to_be_read
 
 Body = jsonrpc.Message | list[jsonrpc.Message | Rejection]
 
@@ -126,8 +125,7 @@ class Mcp:
         if service.tracing.is_on:
             noted.trace(service.tracing, request.headers, raw)
         # the body of a traced request is to say which span it belongs to
-        is_read = late or noted.traced is not None or not service.may_pass_unread
-        if is_read or is_to_be_read(raw, baggage=service.settings.tracing.baggage):
+        if noted.traced is not None or is_read(service, raw, late=late):
             unread = None
         else:
             unread = await serve_unread(service, request, head, raw)
@@ -139,7 +137,7 @@ class Mcp:
         noted.era, noted.rung = self._era(request, message), "draining"
         noted.method = "" if isinstance(message, list | jsonrpc.Response) else message.method
         noted.request_id = message.id if isinstance(message, jsonrpc.Request) else ""
-        if service.drain.begun and _begins(message, late=late, lasting=service.state.store.shared):
+        if service.drain.begun and begins(message, late=late, lasting=service.state.store.shared):
             return _refused(request, noted.era, message)
         if noted.era == "modern" and not isinstance(message, list):
             return await modern.serve(service, request, head, raw, message)
@@ -159,15 +157,10 @@ class Mcp:
         return await self._http_sse.post(service, request, head, raw, message)
 
     def _era(self, request: web.BaseRequest, message: Body) -> Era:
-        """The era of this request. A response or a batch has no method: both belong to legacy sessions."""
-        if isinstance(message, list):
-            return "legacy"
-        if isinstance(message, jsonrpc.Response):
-            message = jsonrpc.Notification("", {})
         return era_of(request.headers, message)
 
 
-def _begins(message: Body, *, late: bool, lasting: bool) -> bool:
+def begins(message: Body, *, late: bool, lasting: bool) -> bool:
     """Whether it would begin something that a gateway which shuts down does not begin: a session, unless there are
     replicas where it lasts, or, where it came late, any call but the retry of one that waits here."""
     if not isinstance(message, jsonrpc.Request):

@@ -61,7 +61,7 @@ async def serve(
         return reply.accepted()  # the core has none over HTTP; nothing is known to be done with one
     if isinstance(message, jsonrpc.Response):
         return reply.rejected(Rejection(INVALID_REQUEST, f"{LATEST_MODERN} has no responses from clients", http=400))
-    rejection = _judge(request, raw, message)
+    rejection = judge(request.headers, raw, message)
     if rejection is not None:
         return reply.rejected(rejection, message.id)
     try:
@@ -70,16 +70,16 @@ async def serve(
         return await reply.failed(request, fault.rejection(), message.id)
 
 
-def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Rejection | None:
+def judge(lines: headers.Headers, raw: bytes, message: jsonrpc.Request) -> Rejection | None:
     """The envelope: what headers and body say, each alone and together."""
     duplicate = jsonrpc.duplicate_member(raw)
     if duplicate is not None:
         return Rejection(INVALID_REQUEST, f"member {duplicate!r} is given twice", http=400)
     rejection = (
-        headers.check_version(request.headers, message)
+        headers.check_version(lines, message)
         or headers.check_envelope(message)
         or (headers.unknown_method(message.method) if message.method in REMOVED_METHODS else None)
-        or headers.check_name(request.headers, message)
+        or headers.check_name(lines, message)
     )
     return rejection or inline.check_level(meta_of(message.params))
 
@@ -87,11 +87,11 @@ def _judge(request: web.BaseRequest, raw: bytes, message: jsonrpc.Request) -> Re
 async def _serve(
     service: Service, request: web.BaseRequest, head: Head, raw: bytes, message: jsonrpc.Request
 ) -> web.StreamResponse:
-    upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
+    upstream = service.upstream_for(head.route, message.method, routed_by(message), request.headers)
     noted = operation.of(request)
-    noted.goes_to(upstream, message.method, _name_of(message))
+    noted.goes_to(upstream, message.method, routed_by(message))
     noted.rung = "profile"
-    told, effective = _told(service, head, message)
+    told, effective = told_of(service, head, message)
     profile = effective.profile
     if not profile.shows_apps and (refusal := apps.refusal(message.method, message.params, "modern")) is not None:
         return reply.rejected(refusal, message.id)
@@ -100,7 +100,7 @@ async def _serve(
     if kept is not None:
         in_json = head.accept.json
         return reply.final(kept, in_session=False) if in_json else await reply.single(request, kept, head.accept)
-    is_ours = _describes(head, message, upstream)
+    is_ours = describes(head, message, upstream)
     may_splice = not is_ours and upstream.http is not None and message.method != LISTEN  # streams are shared
     if may_splice and head.accept.json and head.accept.sse:
         forwarded = service.forwarded(upstream, request)
@@ -108,7 +108,7 @@ async def _serve(
         if connector.dialect.era == "modern":
             noted.upstream_era = "modern"
             try:
-                found = _for_upstream(service, head, upstream, request, told)
+                found = for_upstream(service, head, upstream, request, told)
                 if isinstance(found, Rejection):
                     return reply.rejected(found, message.id)
                 sent, tasks = found
@@ -127,7 +127,7 @@ async def _serve(
                 uri = message.params.get("uri")
                 of = (service, request, message.method, upstream, forwarded, lambda: profile, bond, tasks, name, uri)
                 upstream.hosts.note(time.time(), profile, effective.capabilities)
-                return await splice(Relay(*of, learn, head.client, _name_of(message), span), body)
+                return await splice(Relay(*of, learn, head.client, routed_by(message), span), body)
             except UpstreamFault as fault:
                 if not fault.contradiction or upstream.settings.era != "auto":
                     raise
@@ -151,8 +151,8 @@ async def start(
     that waits here and goes on with what this client was asked; several for a listener that wants to hear of tasks in
     several places."""
     if headless:  # what came by HTTP has been asked for there before
-        upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-        kept = await _from_cache(service, request, head, upstream, *_told(service, head, message))
+        upstream = service.upstream_for(head.route, message.method, routed_by(message), request.headers)
+        kept = await _from_cache(service, request, head, upstream, *told_of(service, head, message))
         if kept is not None:
             return kept
     parts = parted(service, request, head, message)
@@ -163,15 +163,15 @@ async def start(
     if rejection is not None:
         return error(rejection, message.id)
     starts = [partial(_start, service, request, head, part, headless=headless) for part in parts]
-    return Gathered(service, _addressee(message), starts, led=task_ids.asks_for_more(message.params))
+    return Gathered(service, addressee_of(message), starts, led=task_ids.asks_for_more(message.params))
 
 
 async def _start(
     service: Service, request: Caller, head: Head, message: jsonrpc.Request, *, headless: bool
 ) -> Message | Rounds | Followed:
     """The same for a request that concerns one place alone."""
-    upstream = service.upstream_for(head.route, message.method, _name_of(message), request.headers)
-    message, effective = _told(service, head, message)
+    upstream = service.upstream_for(head.route, message.method, routed_by(message), request.headers)
+    message, effective = told_of(service, head, message)
     profile = effective.profile
     if not profile.shows_apps:
         refusal = apps.refusal(message.method, message.params, "modern")
@@ -179,13 +179,13 @@ async def _start(
             return error(refusal, message.id)
         message = replace(message, params=apps.strip_request(message.method, message.params))
     credentials = service.forwarded(upstream, request)
-    if _describes(head, message, upstream):
+    if describes(head, message, upstream):
         return await _discover(head, message, upstream, profile, credentials)
     bond, sent, tasks = None, message, None
     connector = await upstream.connector("modern", credentials)
     operation.of(request).upstream_era = connector.dialect.era
     if connector.dialect.era == "legacy":
-        rejection = _unserved(service, head, upstream, request, message)
+        rejection = unserved(service, head, upstream, request, message)
         if rejection is not None:
             return error(rejection, message.id)
         if message.method == "server/discover":
@@ -194,7 +194,7 @@ async def _start(
             principal = service.principal(head, request.headers)
             return await _retried(service, head.route, principal, message)
     else:
-        found = _for_upstream(service, head, upstream, request, message)
+        found = for_upstream(service, head, upstream, request, message)
         if isinstance(found, Rejection):
             return error(found, message.id)
         sent, tasks = found
@@ -212,7 +212,7 @@ async def _start(
     call = replace(call, endpoint=tasks.endpoint) if tasks is not None else call
     exchange = service.exchange(call)
     exchange.start(upstream.leg)
-    to = service.showing(replace(_addressee(message), tasks=tasks), profile)
+    to = service.showing(replace(addressee_of(message), tasks=tasks), profile)
     return Rounds(service, head.route, exchange, to, bond=bond)
 
 
@@ -230,7 +230,7 @@ async def _of_process(
     return await _start(service, request, head, replace(message, params=rest), headless=headless)
 
 
-def _name_of(message: jsonrpc.Request) -> str | None:
+def routed_by(message: jsonrpc.Request) -> str | None:
     """What a request is routed by; of a listener it is no name, but a task that it asks for."""
     return task_ids.name_of(message.method, message.params) or headers.name_of(message.method, message.params)
 
@@ -245,14 +245,14 @@ def _name_for(message: jsonrpc.Request, sent: jsonrpc.Request, request: web.Base
         raise ClientFault(f"Invalid params: {error}", code=INVALID_PARAMS) from error
 
 
-def _unserved(
+def unserved(
     service: Service, head: Head, upstream: Upstream, request: Caller, message: jsonrpc.Request
 ) -> Rejection | None:
     """Why a legacy upstream gets no request of this kind. The tasks of 2025-11-25 and of the modern extension are
     different protocols; but a task that is at none of several upstreams is first of all not known."""
     is_task = task_ids.names_task(message.method)
     if is_task and head.route.has_several:
-        found = _for_upstream(service, head, upstream, request, message)
+        found = for_upstream(service, head, upstream, request, message)
         if isinstance(found, Rejection):
             return found
     return headers.unknown_method("" if is_task else message.method)
@@ -262,7 +262,7 @@ async def _from_cache(
     service: Service, request: Caller, head: Head, upstream: Upstream, message: jsonrpc.Request, effective: Effective
 ) -> Message | None:
     """The answer to a request with its effective capabilities, where the cache has it or gets it."""
-    if not may_keep(service, head.route, upstream, message.method) or _describes(head, message, upstream):
+    if not may_keep(service, head.route, upstream, message.method) or describes(head, message, upstream):
         return None
     if not effective.profile.shows_apps and apps.refusal(message.method, message.params, "modern") is not None:
         return None
@@ -272,7 +272,7 @@ async def _from_cache(
         return None
     call = call_of(service, request, head, message, upstream, headless=False)
     tasks = service.task_ids(head, upstream, request, "modern") if connector.dialect.era == "modern" else None
-    to = service.showing(replace(_addressee(message), tasks=tasks), effective.profile)
+    to = service.showing(replace(addressee_of(message), tasks=tasks), effective.profile)
     wanted = Wanted(upstream, call, to, effective)
     return await from_cache(service, request, head.route, connector, wanted, meta_of(message.params))
 
@@ -293,7 +293,7 @@ def _with_trace(
     return forwarded, replace(message, params={**message.params, "_meta": told}), span
 
 
-def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Effective]:
+def told_of(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonrpc.Request, Effective]:
     """The request with the effective capabilities in it, the very same where they are the declared ones; and what holds
     for its client."""
     meta = meta_of(message.params)
@@ -305,7 +305,7 @@ def _told(service: Service, head: Head, message: jsonrpc.Request) -> tuple[jsonr
     return replace(message, params={**message.params, "_meta": meta}), effective
 
 
-def _for_upstream(
+def for_upstream(
     service: Service, head: Head, upstream: Upstream, request: Caller, message: jsonrpc.Request
 ) -> tuple[jsonrpc.Request, TaskIds | None] | Rejection:
     """The request with the tasks in it as the upstream calls them, and how the answer is to name them; the very same
@@ -326,7 +326,7 @@ async def _at_another(service: Service, head: Head, message: jsonrpc.Request, pr
     replica = mail.elsewhere(process)
     if replica is None:  # nobody but this replica is left
         raise TaskGone
-    return await elsewhere.task(service, replica, head, message, _addressee(message))
+    return await elsewhere.task(service, replica, head, message, addressee_of(message))
 
 
 async def _retried(
@@ -336,7 +336,7 @@ async def _retried(
     replica = service.state.mail.elsewhere(waits_in(service, route, message.params))
     if replica is None:
         return retried(service, route, principal, message)
-    return await retry(service, replica, route, principal, message, _addressee(message))
+    return await retry(service, replica, route, principal, message, addressee_of(message))
 
 
 def retried(service: Service, route: Route, principal: str, message: jsonrpc.Request) -> Message | Rounds:
@@ -347,17 +347,17 @@ def retried(service: Service, route: Route, principal: str, message: jsonrpc.Req
     exchange, meta = parked.exchange, meta_of(message.params)
     profile = service.effective(route, client_of(principal), meta[META_CLIENT_CAPABILITIES]).profile
     exchange.call = replace(exchange.call, log_level=meta.get(META_LOG_LEVEL), profile=profile)
-    to = service.showing(_addressee(message), profile)
+    to = service.showing(addressee_of(message), profile)
     asked = parked.asked if profile.shows_apps else apps.strip_asks(parked.asked)  # it may have shown Apps before
     return Rounds(service, route, exchange, to, asked, parked.round + 1, parked.cursor)
 
 
-def _addressee(message: jsonrpc.Request) -> Addressee:
+def addressee_of(message: jsonrpc.Request) -> Addressee:
     params = {k: v for k, v in message.params.items() if k != "_meta"}
     return Addressee(_DIALECT, message.id, message.method, params, progress_token(meta_of(message.params)))
 
 
-def _describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:
+def describes(head: Head, message: jsonrpc.Request, upstream: Upstream) -> bool:
     """Whether it asks for a description that is given here: one that is the same for every caller, or is added to."""
     is_ours = not upstream.settings.forward_headers or head.route.apps is not None
     return message.method == "server/discover" and is_ours

@@ -73,12 +73,17 @@ def final(message: Message, *, in_session: bool) -> web.Response:
     """The last message of an exchange as one JSON answer. In a live legacy session a JSON-RPC error is HTTP 200: some
     clients take any other status for the end of their transport. 404 means only that the session is gone."""
     rejection = message.rejection
-    status = 200 if rejection is None else rejection.status
-    if in_session and rejection is not None:
-        status = rejection.http if rejection.http in (401, 403, 404, 413) else 200
+    status = 200 if rejection is None else status_of(rejection, in_session=in_session)
     response = json(message.raw, status, None if rejection is None else dict(rejection.headers))
     response.error = outcome(message)
     return response
+
+
+def status_of(rejection: Rejection, *, in_session: bool) -> int:
+    """The status of an error that is the one JSON answer."""
+    if not in_session:
+        return rejection.status
+    return rejection.http if rejection.http in (401, 403, 404, 413) else 200
 
 
 async def single(request: web.BaseRequest, message: Message, accept: Acceptance, **headers: str) -> web.StreamResponse:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -147,13 +147,19 @@ class Service:
 
     def caller(self, request: web.BaseRequest) -> forwarded.Caller | Rejection:
         """How this request came in, if its head is one that can be read in one way only."""
-        max_bytes = self.settings.limits.max_head_bytes
-        refused = edge.check_lines(request.raw_path, request.headers, request.raw_headers, max_bytes)
-        if refused is not None:
-            return refused
+        came = self.came(request.raw_path, request.headers, request.raw_headers, request.remote or "", request.scheme)
+        if isinstance(came, Rejection):
+            return came
         if request.version not in (HttpVersion10, HttpVersion11):
             return Rejection(INVALID_REQUEST, "the request is not HTTP/1.1", http=400, headers=edge.CLOSE)
-        return forwarded.caller_of(request.remote or "", request.scheme, request.headers, self.trusted)
+        return came
+
+    def came(
+        self, target: str, headers: Headers, lines: Iterable[tuple[bytes, bytes]], peer: str, scheme: str
+    ) -> forwarded.Caller | Rejection:
+        """How a request with this head came in, by a connection of `peer`'s."""
+        refused = edge.check_lines(target, headers, lines, self.settings.limits.max_head_bytes)
+        return refused or forwarded.caller_of(peer, scheme, headers, self.trusted)
 
     def upstream_for(self, route: Route, method: str, name: str | None, headers: Headers | None = None) -> Upstream:
         """The upstream behind a route for a request of this name; rules on parameters look at the headers, if any.

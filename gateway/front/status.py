@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway.cache.cache import Done, Order
+from gateway.front import explained
 from gateway.front.status_page import PATHS, StatusPage
 from policies import routing, wellformed
 from policies.settings import Settings
@@ -29,7 +30,7 @@ CACHE: Final[Mapping[str, Order]] = {"/admin/cache/purge": "purge", "/admin/cach
 class Status:
     """`health` is what `/readyz` says: its `status` is `READY`, or the word for what it is instead. `render` writes the
     metrics in a form for an `Accept`. `order` does what is asked of the cache for an upstream, or for all; None where
-    that cannot be had now."""
+    that cannot be had now. `explain` says what would happen to a request."""
 
     def __init__(
         self,
@@ -38,12 +39,14 @@ class Status:
         render: Callable[[str], Awaitable[tuple[bytes, str]]],
         order: Callable[[Order, str | None], Awaitable[Done | None]],
         page: StatusPage,
+        explain: explained.Explain,
     ) -> None:
         self._current = current
         self._health = health
         self._render = render
         self._order = order
         self._page = page
+        self._explain = explain
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         settings = self._current()
@@ -65,7 +68,9 @@ class Status:
             return web.Response(body=body, headers={"Content-Type": content_type})
         if request.path in CACHE:
             return await self._cache(settings, request, CACHE[request.path])
-        known = ", ".join(["/healthz", "/readyz", "/metrics", "/status", "/status.json", *CACHE])
+        if request.path == explained.PATH:
+            return await explained.answer(request, self._explain)
+        known = ", ".join(["/healthz", "/readyz", "/metrics", "/status", "/status.json", *CACHE, explained.PATH])
         return web.json_response({"error": f"not found; there are {known}"}, status=404)
 
     async def _cache(self, settings: Settings, request: web.BaseRequest, order: Order) -> web.StreamResponse:

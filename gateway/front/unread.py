@@ -31,7 +31,9 @@ from policies.mcp import (
 )
 from policies.peek import declared
 from policies.profiles import Effective, Profile
-from policies.request_state import mentions
+from policies.request_state import Bond, mentions
+from policies.task_ids import TaskIds
+from policies.trace_context import is_to_be_read
 
 _NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
 
@@ -39,16 +41,11 @@ _NAMES_RESOURCE = frozenset({"resources/read", "completion/complete"})
 async def serve_unread(service: Service, request: web.BaseRequest, head: Head, raw: bytes) -> web.StreamResponse | None:
     """Splices on the headers alone, where the upstream that they name verifies them itself (`verifies_headers`): not a
     byte of the body is parsed. None where this request is not of that kind."""
-    said = _told_by_headers(request, head)
-    if said is None:
+    found = named(service, request, head)
+    if found is None:
         return None
+    said, upstream = found
     method, name = said
-    upstream = service.upstream_for(head.route, method, name or None, request.headers)
-    # below some ceilings, the upstream must not be told all that stands in the body
-    withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
-    is_kept = may_keep(service, head.route, upstream, method)
-    if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
-        return None
     noted = operation.of(request)
     noted.method, noted.era, noted.rung = method, "modern", "profile"
     noted.goes_to(upstream, method, name)
@@ -58,15 +55,8 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         noted.upstream_era = connector.dialect.era
         if connector.dialect.era != "modern":
             return None
-        tasks = service.task_ids(head, upstream, request, "modern")
-        if tasks is not None and method == LISTEN:
-            return None
-        if task_ids.names_task(method) and (tasks is not None or not name):
-            return None
-        bond = service.bond(head, upstream, request) if method in MAY_ASK else None
-        if bond is not None and mentions(raw):
-            return None
-        if method in _NAMES_RESOURCE and apps_marks.might_show(raw):
+        tasks, bond = bound(service, request, head, upstream, method)
+        if must_be_read(said, tasks, bond, raw):
             return None
         learn = None
         if method in OF_TOOLS:
@@ -86,7 +76,45 @@ async def serve_unread(service: Service, request: web.BaseRequest, head: Head, r
         return await reply.failed(request, fault.rejection(), jsonrpc.readable_id(raw))
 
 
-def _told_by_headers(request: web.BaseRequest, head: Head) -> tuple[str, str] | None:
+def is_read(service: Service, raw: bytes, *, late: bool) -> bool:
+    """Whether a request with this body is read, whatever its headers say."""
+    return late or not service.may_pass_unread or is_to_be_read(raw, baggage=service.settings.tracing.baggage)
+
+
+def named(service: Service, request: Caller, head: Head) -> tuple[tuple[str, str], Upstream] | None:
+    """Method, name and upstream of a request that may go on unread, by its headers; None for any other."""
+    said = _told_by_headers(request, head)
+    if said is None:
+        return None
+    method, name = said
+    upstream = service.upstream_for(head.route, method, name or None, request.headers)
+    # below some ceilings, the upstream must not be told all that stands in the body
+    withholds = service.profiles.withholds(service.ceiling(head.route, head.client))
+    is_kept = may_keep(service, head.route, upstream, method)
+    if withholds or is_kept or not upstream.settings.verifies_headers or method in ("server/discover", LISTEN):
+        return None
+    return said, upstream
+
+
+def bound(
+    service: Service, request: Caller, head: Head, upstream: Upstream, method: str
+) -> tuple[TaskIds | None, Bond | None]:
+    """How tasks are named to this caller, and to whom the upstream's state is sealed."""
+    bond = service.bond(head, upstream, request) if method in MAY_ASK else None
+    return service.task_ids(head, upstream, request, "modern"), bond
+
+
+def must_be_read(said: tuple[str, str], tasks: TaskIds | None, bond: Bond | None, raw: bytes) -> bool:
+    """Whether something in this body matters here."""
+    method, name = said
+    if task_ids.names_task(method) and (tasks is not None or not name):
+        return True
+    if bond is not None and mentions(raw):
+        return True
+    return method in _NAMES_RESOURCE and apps_marks.might_show(raw)
+
+
+def _told_by_headers(request: Caller, head: Head) -> tuple[str, str] | None:
     """Method and name (empty where there is none) of a request that may be spliced; None where they tell less."""
     method = request.headers.get(HEADER_METHOD)
     if head.version != LATEST_MODERN or method is None or not (head.accept.json and head.accept.sse):

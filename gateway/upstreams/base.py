@@ -31,6 +31,9 @@ class Connector(Protocol):
         """Whether a tool call names what its host, which shows no Apps, is not to know of: such a call is not sent.
         Raises the `Fault` with which the upstream does not list its tools to this caller."""
 
+    def hides_at_hand(self, call: Call) -> bool | None:
+        """The same from what is remembered; None where the upstream would have to be asked."""
+
     def learn(self, call: Call, result: Json) -> None:
         """What the upstream answered to a call; without its `tools` where they hold nothing of an interface. They tell
         what is to be hidden of them from now on."""

@@ -118,7 +118,14 @@ class Upstream:
         Where that is yet to be found out, the caller's `credentials` are used for it. Raises `UpstreamFault` where it
         cannot be found out now.
         """
-        eras = await self._eras(front, credentials)
+        return self._paired(front, await self._eras(front, credentials))
+
+    async def known_connector(self, front: Era) -> Connector | None:
+        """The same where the upstream need not be asked for it, else None."""
+        eras = await self._told()
+        return None if eras is None or (front == "legacy" and eras.legacy is None) else self._paired(front, eras)
+
+    def _paired(self, front: Era, eras: Eras) -> Connector:
         if front == "modern":
             return self.modern if eras.modern else self.legacy
         return self.legacy if eras.legacy else self.modern
@@ -252,16 +259,20 @@ class Upstream:
         await self.wire.close()
 
     async def _eras(self, front: Era, credentials: Credentials = ()) -> Eras:
-        if self.settings.transport == "http_sse":
-            return Eras(False, True)
-        if self.settings.era != "auto":
-            return Eras(self.settings.era == "modern", self.settings.era == "legacy")
-        known = await self._known()
+        known = await self._told()
         if known is None or (front == "legacy" and known.legacy is None):
             known = await self._probed(known, front, lasting(credentials))
             if front == "legacy" and known.legacy is None:
                 return await self._eras(front, credentials)  # that probe had been started for a modern front
         return known
+
+    async def _told(self) -> Eras | None:
+        """What the configuration says, or was found out before."""
+        if self.settings.transport == "http_sse":
+            return Eras(False, True)
+        if self.settings.era != "auto":
+            return Eras(self.settings.era == "modern", self.settings.era == "legacy")
+        return await self._known()
 
     async def _probed(self, known: Eras | None, front: Era, credentials: Credentials) -> Eras:
         """One probe for all who come meanwhile with the same credentials: another's may be refused."""

@@ -89,17 +89,19 @@ class Schemas:
         not listed where others are, so that every name outside of what is visible gets one and the same answer. Where
         nothing is hidden, the upstream tells what it does not have; a session that has yet to ask for its list is then
         taken to be like the last of the same caller, since many clients open one for each call."""
+        at_hand = self.hides_at_hand(call)
+        if at_hand is not None:
+            return at_hand
+        fresh = self._caller(call) in self._by_caller  # what is remembered is old, or the tool may be new
+        return _hides(await self._listed(call, fresh=fresh), call.params.get("name"))
+
+    def hides_at_hand(self, call: Call) -> bool | None:
+        """The same from what is remembered; None where the upstream has to be asked for its list."""
         name, known = call.params.get("name"), self._by_caller.get(self._caller(call))
-        if known is None and self._hid_nothing(call):
-            return False
-        old = known is not None and asyncio.get_running_loop().time() - known.read_s > TRUSTED_S
-        listed_ = await self._listed(call, fresh=old)
-        if listed_.hides and name not in listed_.tools and known is not None and not old:
-            listed_ = await self._listed(call, fresh=True)  # it may be new
-        if not listed_.hides or not isinstance(name, str):
-            return listed_.hides
-        tool = listed_.tools.get(name)
-        return tool.is_app_only if tool is not None else listed_.is_whole
+        if known is None:
+            return False if self._hid_nothing(call) else None
+        is_old = asyncio.get_running_loop().time() - known.read_s > TRUSTED_S
+        return None if is_old or (known.hides and name not in known.tools) else _hides(known, name)
 
     def learn(self, call: Call, result: Json) -> None:
         """A caller is given its list, which need not be walked then, if this is all of it. A page that contradicts what
@@ -192,6 +194,13 @@ class Schemas:
         if invalid:
             log.warning("upstream %s: %d tools have an invalid x-mcp-header and are left out", self._upstream, invalid)
         return found
+
+
+def _hides(known: _Listed, name: object) -> bool:
+    if not known.hides or not isinstance(name, str):
+        return known.hides
+    tool = known.tools.get(name)
+    return tool.is_app_only if tool is not None else known.is_whole
 
 
 def _add(tools: _Tools, name: str, tool: Tool) -> None:

@@ -14,7 +14,22 @@ from gateway.app import LOOP, CannotListen, Gateway
 from gateway.logs import configure, stray
 from gateway.signals import Signals
 from gateway.tls_files import TlsError
-from gateway.workers.messages import Count, Counted, Drain, End, Leaving, Line, Look, Looked, Obey, Obeyed, Ready, Serve
+from gateway.workers.messages import (
+    Count,
+    Counted,
+    Drain,
+    End,
+    Explain,
+    Explained,
+    Leaving,
+    Line,
+    Look,
+    Looked,
+    Obey,
+    Obeyed,
+    Ready,
+    Serve,
+)
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +102,10 @@ async def _heed(line: Line, gateway: Gateway, stopping: Signals, orders: set[asy
                 task = asyncio.create_task(_obey(line, gateway, message), name="cache order")
                 orders.add(task)
                 task.add_done_callback(orders.discard)
+            case Explain():
+                task = asyncio.create_task(_explain(line, gateway, message), name="explain")
+                orders.add(task)
+                task.add_done_callback(orders.discard)
             case Drain():
                 stopping.drain()
             case End():
@@ -97,6 +116,10 @@ async def _heed(line: Line, gateway: Gateway, stopping: Signals, orders: set[asy
 
 async def _obey(line: Line, gateway: Gateway, message: Obey) -> None:
     line.send(Obeyed(message.number, await gateway.order(message.order, message.upstream)))
+
+
+async def _explain(line: Line, gateway: Gateway, message: Explain) -> None:
+    line.send(Explained(message.number, await gateway.explain(message.described)))
 
 
 if __name__ == "__main__":

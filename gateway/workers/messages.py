@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from prometheus_client.core import Metric
 
 from gateway.cache.cache import Done, Order
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.settings import Settings
 from policies.status import Seen
 
@@ -66,6 +68,22 @@ class Obeyed:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """To a worker: say what would happen to a request; it answers `Explained`."""
+
+    number: int
+    described: Described
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Of a worker: the explanation of that number."""
+
+    number: int
+    told: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Of a worker: it accepts connections."""
 
@@ -89,7 +107,7 @@ class Looked:
     seen: Seen
 
 
-Message = Serve | Drain | End | Count | Look | Obey | Obeyed | Ready | Leaving | Counted | Looked
+Message = Serve | Drain | End | Count | Look | Obey | Obeyed | Explain | Explained | Ready | Leaving | Counted | Looked
 
 
 class Line:

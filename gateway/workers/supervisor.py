@@ -25,6 +25,8 @@ from gateway.metrics import STORE_UP, Reloads, own_version, render
 from gateway.workers.counts import Counts
 from gateway.workers.messages import Drain, End, Serve
 from gateway.workers.worker import Worker
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.restarts import Restarts
 from policies.settings import Listen, Settings
 from policies.status import Process, Seen, added
@@ -56,7 +58,7 @@ class Supervisor:
         self._admin: Listener | None = None
         self._began_s = time.time()
         self._page = StatusPage(lambda: self._settings, self._look)
-        status = Status(lambda: self._settings, self._health, self._rendered, self._order, self._page)
+        status = Status(lambda: self._settings, self._health, self._rendered, self._order, self._page, self._explain)
         self._status = HttpServer(status.handle, settings.connections, settings.limits.max_head_bytes)
 
     async def start(self) -> tuple[str, str | None]:
@@ -204,8 +206,17 @@ class Supervisor:
 
     async def _order(self, order: Order, upstream: str | None) -> Done | None:
         """Done by one worker: the others hear of it through the store."""
+        first = self._first()
+        return await first.obey(order, upstream) if first is not None else None
+
+    async def _explain(self, described: Described) -> Json | None:
+        """Told by one worker, from what it remembers."""
+        first = self._first()
+        return await first.explain(described) if first is not None else None
+
+    def _first(self) -> Worker | None:
         able = [worker for worker in self._workers if worker.is_ready and not worker.leaves]
-        return await min(able, key=lambda worker: worker.number).obey(order, upstream) if able else None
+        return min(able, key=lambda worker: worker.number, default=None)
 
     async def _ask(self) -> None:
         await asyncio.gather(*(worker.count() for worker in self._workers if worker.is_ready))

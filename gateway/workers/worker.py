@@ -8,12 +8,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from gateway.cache.cache import Done, Order
 from gateway.workers.messages import (
     Count,
     Counted,
+    Explain,
+    Explained,
     Families,
     Leaving,
     Line,
@@ -25,6 +27,8 @@ from gateway.workers.messages import (
     Ready,
     Serve,
 )
+from policies.explanation import Described
+from policies.mcp import Json
 from policies.settings import Settings
 from policies.status import Seen
 
@@ -75,7 +79,7 @@ class Worker:
         self._line: Line | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._asked: dict[type[Message], asyncio.Future[None]] = {}
-        self._obeying: dict[int, asyncio.Future[Done]] = {}
+        self._telling: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
         self._task = asyncio.create_task(self._run(listener.dup()), name=f"worker {number}")
 
@@ -131,18 +135,28 @@ class Worker:
     async def obey(self, order: Order, upstream: str | None) -> Done | None:
         """What came of an order to its cache; None where it ended, or did not say in time. Cancel-safe: the worker
         obeys, and nobody hears what came of it."""
+        done: Done | None = await self._tell(lambda number: Obey(number, order, upstream))
+        return done
+
+    async def explain(self, described: Described) -> Json | None:
+        """What it would do with a request; None as above. Cancel-safe as above."""
+        told: Json | None = await self._tell(lambda number: Explain(number, described))
+        return told
+
+    async def _tell(self, message: Callable[[int], Message]) -> Any:
+        """What it answers to the message of a number, each asker for themselves."""
         if self._line is None or self.ended.is_set():
             return None
         number = next(self._numbers)
-        future = self._obeying[number] = asyncio.get_running_loop().create_future()
+        future = self._telling[number] = asyncio.get_running_loop().create_future()
         ending = asyncio.create_task(self.ended.wait())
         try:
-            self._line.send(Obey(number, order, upstream))
+            self._line.send(message(number))
             await asyncio.wait({future, ending}, timeout=OBEY_S, return_when=asyncio.FIRST_COMPLETED)
             return future.result() if future.done() else None
         finally:
             ending.cancel()
-            del self._obeying[number]
+            del self._telling[number]
 
     @property
     def lived_s(self) -> float:
@@ -196,9 +210,9 @@ class Worker:
                 case Leaving():
                     self.leaves = True
                     self._turn.set()
-                case Obeyed(number, done):
-                    if number in self._obeying:
-                        self._obeying[number].set_result(done)
+                case Obeyed(number, done) | Explained(number, done):
+                    if number in self._telling:
+                        self._telling[number].set_result(done)
                 case Counted(families):
                     self.counted = families
                     self._has_answered(Count)
