@@ -242,15 +242,15 @@ async def experiment(fault: Fault) -> tuple[Seen, list[str]]:
             (cell.moment, cell.client, cell.upstream): f"{what}, {house.worked[cell.label]}"
             for cell, what in zip(cells, found, strict=True)
         }
+        if fault is upstream_gone:  # as long as they are away, each replica looks whether they are back
+            for upstream in (legacy, modern):
+                await upstream.start()
         left = [
             await _left(replica, count[0])
             for replica, count in zip(replicas.replicas, before, strict=True)
             if not replica.was_killed
         ]
         await house.when(lambda: not house.running)
-        if fault is upstream_gone:
-            for upstream in (legacy, modern):
-                await upstream.start()
         return seen, [one for one in left if one]
 
 
