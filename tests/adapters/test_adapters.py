@@ -33,6 +33,7 @@ async def test_every_conversation_ends_as_the_model_has_it(records: Records) -> 
         assert records.said[talk.key] == wanted, talk
 
 
+@pytest.mark.field("Z10")
 @every_case
 async def test_what_was_only_to_be_shown_never_arrives(records: Records, case: Case) -> None:
     assert found(records.arrived(case, "ui"), PLANTED) == set()
@@ -50,6 +51,7 @@ async def test_a_link_to_a_view_never_arrives(records: Records, case: Case) -> N
     assert found(records.arrived(case, "links", DIRECT), (LINK, kept("point"))) == {LINK, kept("point")}
 
 
+@pytest.mark.field("Z10")
 @every_case
 async def test_what_a_model_is_to_know_of_a_result_arrives(records: Records, case: Case) -> None:
     for server, words in (("ui", ("chart", "small", "packed", "apart")), ("plain", ("look", "json", "note", "long"))):
