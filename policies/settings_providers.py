@@ -15,7 +15,7 @@ from policies import wellformed
 from policies.settings_base import Model, Problem, hint, refuse
 from policies.settings_edge import UpstreamTls
 from policies.settings_routes import Route
-from policies.settings_upstream import HeaderName, Seconds
+from policies.settings_upstream import HeaderName, Seconds, checked_headers
 
 CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Where LLM APIs look for a key."""
@@ -84,18 +84,7 @@ class Provider(Model):
     @field_validator("headers", mode="after")
     @classmethod
     def _headers(cls, headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-        problems: list[Problem] = []
-        seen: set[str] = set()
-        for name, value in headers.items():
-            if name.lower() in seen:
-                problems.append(((name,), "is set twice (header names ignore case); keep one"))
-            seen.add(name.lower())
-            try:
-                wellformed.header_value(value.get_secret_value())
-            except ValueError as error:
-                problems.append(((name,), str(error)))
-        refuse(problems)
-        return headers
+        return checked_headers(headers)
 
     @model_validator(mode="after")
     def _fit(self) -> Self:

@@ -45,6 +45,22 @@ class Timeouts(Model):
         return self
 
 
+def checked_headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    """Headers that the gateway sends of its own, each once and as a line can hold it; refuses others."""
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for name, value in headers.items():
+        if name.lower() in seen:
+            problems.append(((name,), "is set twice (header names ignore case); keep one"))
+        seen.add(name.lower())
+        try:
+            wellformed.header_value(value.get_secret_value())
+        except ValueError as error:
+            problems.append(((name,), str(error)))
+    refuse(problems)
+    return headers
+
+
 class Upstream(Model):
     """One MCP server behind the gateway: at an address (`url`) or several (`urls`), or a command that is run
     (`command`)."""
@@ -125,18 +141,7 @@ class Upstream(Model):
     @field_validator("headers", mode="after")
     @classmethod
     def _headers(cls, headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-        problems: list[Problem] = []
-        seen: set[str] = set()
-        for name, value in headers.items():
-            if name.lower() in seen:
-                problems.append(((name,), "is set twice (header names ignore case); keep one"))
-            seen.add(name.lower())
-            try:
-                wellformed.header_value(value.get_secret_value())
-            except ValueError as error:
-                problems.append(((name,), str(error)))
-        refuse(problems)
-        return headers
+        return checked_headers(headers)
 
     @field_validator("forward_headers", mode="after")
     @classmethod

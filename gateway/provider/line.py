@@ -18,9 +18,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway import tls_files
-from gateway.upstreams.faults import FOREIGN, fault_of
+from gateway.upstreams.faults import FOREIGN, fault_of, sending
 from gateway.upstreams.patience import unless_silent
-from policies.errors import ClientFault, UpstreamFault
+from policies.errors import UpstreamFault
 from policies.settings import Settings
 from policies.settings_edge import UpstreamTls
 from policies.settings_providers import Provider
@@ -110,7 +110,7 @@ class Line:
     async def _send(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterable[bytes] | None
     ) -> aiohttp.ClientResponse:
-        try:
+        with sending():
             return await self._http.request(
                 method,
                 URL(self.settings.url + target, encoded=True),
@@ -122,10 +122,6 @@ class Line:
                 ssl=self._tls,
                 server_hostname=self.settings.tls.server_name,
             )
-        except aiohttp.ClientError:
-            raise
-        except ValueError as error:  # a line end or another control character: nothing has been sent
-            raise ClientFault("a header of this request cannot be sent on") from error
 
 
 class Answer:

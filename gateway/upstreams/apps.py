@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from gateway.exchange import Exchange
 from gateway.upstreams.patience import within
+from gateway.upstreams.schemas import MAX_PAGES
 from policies.apps_matrix import has_interface
 from policies.errors import Fault, UpstreamFault
 from policies.exchange import Answer, Call, Dialect
@@ -23,9 +24,6 @@ log = logging.getLogger(__name__)
 
 TTL_S = 60.0
 """How old what was found may be: as a description."""
-
-MAX_PAGES = 100
-"""Pages of one list that are walked; a list that goes on longer repeats its cursors."""
 
 Credentials = tuple[tuple[str, str], ...]
 

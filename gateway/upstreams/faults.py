@@ -4,10 +4,12 @@ No fault says an address, or a word of what came.
 """
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import aiohttp
 
-from policies.errors import UpstreamFault
+from policies.errors import ClientFault, UpstreamFault
 from policies.settings import Upstream as UpstreamSettings
 
 FOREIGN = (aiohttp.ClientError, TimeoutError, OSError)
@@ -43,6 +45,17 @@ def fault_of(error: Exception, name: str, kind: str = "upstream") -> UpstreamFau
             return UpstreamFault(f"{kind} {name} closed the connection without an answer")
         case _:
             return UpstreamFault(f"{kind} {name} does not speak HTTP as it should")
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Whatever is sent in here. Raises `ClientFault` for a header that cannot be: nothing has gone out."""
+    try:
+        yield
+    except aiohttp.ClientError:  # some are ValueErrors too
+        raise
+    except ValueError as error:  # a line end or another control character
+        raise ClientFault("a header of this request cannot be sent on") from error
 
 
 def unauthorized(name: str, settings: UpstreamSettings, status: int, challenge: str | None) -> UpstreamFault:

@@ -69,16 +69,13 @@ class ModernConnector:
         return of_discover(result, self.dialect.version)
 
     async def hides(self, call: Call) -> bool:
-        return call.method == "tools/call" and not call.profile.shows_apps and await self._schemas.hides(call)
+        return await self._schemas.hides(call)
 
     def hides_at_hand(self, call: Call) -> bool | None:
-        if call.method != "tools/call" or call.profile.shows_apps:
-            return False
         return self._schemas.hides_at_hand(call)
 
     def learn(self, call: Call, result: Json) -> None:
-        if call.method == "tools/list" and not call.profile.shows_apps:
-            self._schemas.learn(call, result)
+        self._schemas.learn(call, result)
 
     # one call
 

@@ -85,10 +85,10 @@ class Schemas:
         return (await self._tool(call, fresh=False)).is_task
 
     async def hides(self, call: Call) -> bool:
-        """Whether the tool named in `call` is none that a host without Apps knows: it is for interfaces alone, or it is
-        not listed where others are, so that every name outside of what is visible gets one and the same answer. Where
-        nothing is hidden, the upstream tells what it does not have; a session that has yet to ask for its list is then
-        taken to be like the last of the same caller, since many clients open one for each call."""
+        """Whether `call` is that of a tool which its host, being without Apps, does not know: it is for interfaces
+        alone, or it is not listed where others are, so that every name outside of what is visible gets one and the same
+        answer. Where nothing is hidden, the upstream tells what it does not have; a session that has yet to ask for its
+        list is then taken to be like the last of the same caller, since many clients open one for each call."""
         at_hand = self.hides_at_hand(call)
         if at_hand is not None:
             return at_hand
@@ -97,6 +97,8 @@ class Schemas:
 
     def hides_at_hand(self, call: Call) -> bool | None:
         """The same from what is remembered; None where the upstream has to be asked for its list."""
+        if call.method != "tools/call" or call.profile.shows_apps:
+            return False
         name, known = call.params.get("name"), self._by_caller.get(self._caller(call))
         if known is None:
             return False if self._hid_nothing(call) else None
@@ -104,8 +106,11 @@ class Schemas:
         return None if is_old or (known.hides and name not in known.tools) else _hides(known, name)
 
     def learn(self, call: Call, result: Json) -> None:
-        """A caller is given its list, which need not be walked then, if this is all of it. A page that contradicts what
-        is remembered has the list walked at the next call. Without `tools`, it is known that none is for interfaces."""
+        """A caller without Apps is given an answer. Its list need not be walked then, if this is all of it. A page that
+        contradicts what is remembered has the list walked at the next call. Without `tools`, it is known that none is
+        for interfaces."""
+        if call.method != "tools/list" or call.profile.shows_apps:
+            return
         known = self._by_caller.get(self._caller(call))
         is_whole = not call.params.get("cursor") and not result.get("nextCursor")
         if not isinstance(result.get("tools"), list):

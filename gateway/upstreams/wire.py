@@ -21,12 +21,12 @@ from multidict import CIMultiDict
 from gateway import tls_files
 from gateway.metrics import Metrics
 from gateway.upstreams.endpoints import Endpoint, Endpoints
-from gateway.upstreams.faults import FOREIGN, fault_of, reason, unauthorized
+from gateway.upstreams.faults import FOREIGN, fault_of, reason, sending, unauthorized
 from gateway.upstreams.patience import USUAL, Patience, Silence, unless_silent
 from gateway.upstreams.reading import Blocks, Pieces, Waiting
 from gateway.upstreams.underway import Underway
 from policies import affinity, coding, sse
-from policies.errors import ClientFault, UpstreamFault
+from policies.errors import UpstreamFault
 from policies.mcp import Json
 from policies.settings import Limits
 from policies.settings import Upstream as UpstreamSettings
@@ -236,7 +236,7 @@ class Wire:
     async def _send(
         self, method: str, url: str, headers: CIMultiDict[str], body: bytes | None, bounds: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        try:
+        with sending():
             return await self._http.request(
                 method,
                 url,
@@ -247,10 +247,6 @@ class Wire:
                 ssl=self._tls,
                 server_hostname=self.settings.tls.server_name,
             )
-        except aiohttp.ClientError:
-            raise
-        except ValueError as error:  # a line end or another control character: nothing has been sent
-            raise ClientFault("a header of this request cannot be sent on") from error
 
 
 class Reception:
